@@ -1,1 +1,63 @@
-export {};
+export { BOUNDS } from "./bounds.ts";
+export {
+  CancellationTrigger,
+  CompensationStep,
+  parseDocument,
+  type ParsedDocument,
+  StartTrigger,
+  WorkflowDefinition,
+} from "./definition.ts";
+export {
+  isJsonArray,
+  isJsonObject,
+  Json,
+  jsonFaults,
+  type JsonObject,
+  JsonRecord,
+  type JsonValue,
+} from "./json.ts";
+export { pointer, Problem, PROBLEM_CODES, type ProblemCode, problemsOf } from "./problems.ts";
+export { RetryDocument } from "./retry.ts";
+export {
+  CANCELLATION_SOURCES,
+  type CancellationSource,
+  COMPENSATION_STATUSES,
+  type CompensationStatus,
+  ERROR_KINDS,
+  type ErrorKind,
+  INSTANCE_STATUSES,
+  type InstanceStatus,
+  isTerminalStatus,
+  STEP_STATUSES,
+  type StepStatus,
+  TERMINAL_STATUSES,
+  type TerminalStatus,
+  WAIT_KINDS,
+  type WaitKind,
+} from "./statuses.ts";
+export { ChoiceStep } from "./steps/choice.ts";
+export { ErrorHandler, type StepCommon, Transitions } from "./steps/common.ts";
+export { DelayStep } from "./steps/delay.ts";
+export { EmitEventStep } from "./steps/emit-event.ts";
+export { END_OUTCOMES, EndStep } from "./steps/end.ts";
+export { EventTimeout, EventWaitStep } from "./steps/event-wait.ts";
+export { type Branch, Join } from "./steps/parallel.ts";
+export { SetStep } from "./steps/set.ts";
+export {
+  MapStep,
+  ParallelStep,
+  STEP_TYPES,
+  StepDocument,
+  StepList,
+  type StepType,
+} from "./steps/step.ts";
+export { SubWorkflowStep } from "./steps/sub-workflow.ts";
+export { TaskStep } from "./steps/task.ts";
+export {
+  DEFINITION_ID_PATTERN,
+  DefinitionId,
+  InstanceId,
+  STEP_ID_PATTERN,
+  StepId,
+  Timestamp,
+} from "./text.ts";

@@ -1,0 +1,223 @@
+import * as z from "zod";
+
+/**
+ * The faults that a schema can find. Checks of meaning (targets, expressions, cycles, durations)
+ * add codes of their own.
+ */
+export const PROBLEM_CODES = [
+  "MISSING_FIELD",
+  "UNKNOWN_FIELD",
+  "WRONG_TYPE",
+  "BAD_VALUE",
+  "BAD_FORMAT",
+  "OUT_OF_RANGE",
+  "TOO_LONG",
+  "TOO_SHORT",
+  "UNKNOWN_STEP_TYPE",
+  "NOT_JSON",
+  "TOO_DEEP",
+  "BAD_CHARACTER",
+  "TOO_MANY_PROBLEMS",
+] as const;
+export type ProblemCode = (typeof PROBLEM_CODES)[number];
+
+/** One fault in what was handed in: in a definition, a body or a query. */
+export const Problem = z
+  .object({
+    path: z.string().meta({ description: "JSON pointer (RFC 6901); a missing member's own place" }),
+    code: z.string().meta({ description: "stable, in upper case" }),
+    message: z.string(),
+  })
+  .meta({ id: "Problem" });
+export interface Problem {
+  readonly path: string;
+  readonly code: string;
+  readonly message: string;
+}
+
+/** Problems listed for one document; the last one then says how many more there are. */
+export const MAX_PROBLEMS = 1_000;
+
+export function pointer(path: readonly PropertyKey[]): string {
+  return path.map((key) => `/${String(key).replaceAll("~", "~0").replaceAll("/", "~1")}`).join("");
+}
+
+/** `strictObject` whose unknown keys are answered with the names that come near. */
+export function strict<const Shape extends z.ZodRawShape>(what: string, shape: Shape) {
+  const known = Object.keys(shape);
+  return z.strictObject(shape, {
+    // One line per key, in their order: `problemsOf` takes them apart again.
+    error: (issue) =>
+      issue.code === "unrecognized_keys"
+        ? issue.keys.map((key) => unknownField(what, key, known)).join("\n")
+        : undefined,
+  });
+}
+
+function unknownField(what: string, key: string, known: readonly string[]): string {
+  const near = nearest(key, known);
+  const hint =
+    near.length > 0
+      ? `did you mean ${near.map(quote).join(" or ")}?`
+      : `known: ${known.join(", ")}`;
+  return `${what} has no field ${quote(key)}; ${hint}`;
+}
+
+/**
+ * Turns what zod found in `value` into problems, in the order of the document's text as far as zod
+ * keeps it. Of a union told apart by `type` only the chosen member's problems are there.
+ */
+export function problemsOf(error: z.ZodError, value: unknown): Problem[] {
+  const problems = error.issues.flatMap((issue) => problemsOfIssue(issue, value));
+  if (problems.length <= MAX_PROBLEMS) return problems;
+  const more = problems.length - MAX_PROBLEMS + 1;
+  return [
+    ...problems.slice(0, MAX_PROBLEMS - 1),
+    { path: "", code: "TOO_MANY_PROBLEMS", message: `and ${more} more problems` },
+  ];
+}
+
+function problemsOfIssue(issue: z.core.$ZodIssue, value: unknown): Problem[] {
+  const path = pointer(issue.path);
+  const found = valueAt(value, issue.path);
+  const one = (code: ProblemCode, message: string): Problem[] => [{ path, code, message }];
+
+  if (issue.code === "unrecognized_keys") {
+    const messages = issue.message.split("\n");
+    return issue.keys.map((key, index) => ({
+      path: pointer([...issue.path, key]),
+      code: "UNKNOWN_FIELD",
+      message: messages[index] ?? `unknown field ${quote(key)}`,
+    }));
+  }
+  if (found === undefined) return one("MISSING_FIELD", missingField(issue));
+
+  switch (issue.code) {
+    case "invalid_type":
+      return one("WRONG_TYPE", `expected ${withArticle(issue.expected)}, got ${typeName(found)}`);
+    case "invalid_value": {
+      const allowed = issue.values.map((each) => quote(String(each)));
+      return one(
+        "BAD_VALUE",
+        `${show(found)} is not ${oneOf(allowed)}${suggest(found, issue.values)}`,
+      );
+    }
+    case "invalid_union":
+      return "options" in issue && issue.discriminator === "type"
+        ? one("UNKNOWN_STEP_TYPE", unknownStepType(found, issue.options))
+        : one("BAD_VALUE", issue.message);
+    case "too_big":
+      return issue.origin === "string" || issue.origin === "array"
+        ? one("TOO_LONG", `at most ${issue.maximum} ${unitOf(issue.origin)}, got ${sizeOf(found)}`)
+        : one("OUT_OF_RANGE", `must be at most ${issue.maximum}, got ${show(found)}`);
+    case "too_small":
+      if (issue.origin === "string" || issue.origin === "array") {
+        return one(
+          "TOO_SHORT",
+          Number(issue.minimum) === 1
+            ? "must not be empty"
+            : `must have at least ${issue.minimum} ${unitOf(issue.origin)}`,
+        );
+      }
+      return one(
+        "OUT_OF_RANGE",
+        `must be ${issue.inclusive ? "at least" : "more than"} ${issue.minimum}, got ${show(found)}`,
+      );
+    case "invalid_format":
+      return one("BAD_FORMAT", `${show(found)}: ${issue.message}`);
+    case "invalid_key":
+      return one("BAD_VALUE", issue.issues.map((each) => each.message).join("; "));
+    default:
+      return one("BAD_VALUE", issue.message);
+  }
+}
+
+function missingField(issue: z.core.$ZodIssue): string {
+  const name = quote(String(issue.path.at(-1) ?? "value"));
+  if (issue.code === "invalid_value") {
+    return `${name} is missing; it must be ${oneOf(issue.values.map((each) => quote(String(each))))}`;
+  }
+  return issue.code === "custom" && issue.message !== "required"
+    ? issue.message
+    : `${name} is missing`;
+}
+
+function unknownStepType(found: unknown, types: readonly z.core.util.Primitive[]): string {
+  const known = types.map(String);
+  return `there is no step type ${show(found)}${suggest(found, types)}; known: ${known.join(", ")}`;
+}
+
+function valueAt(value: unknown, path: readonly PropertyKey[]): unknown {
+  let current = value;
+  for (const key of path) {
+    if (typeof current !== "object" || current === null || !Object.hasOwn(current, key)) {
+      return undefined;
+    }
+    current = (current as Record<PropertyKey, unknown>)[key];
+  }
+  return current;
+}
+
+function suggest(found: unknown, known: readonly unknown[]): string {
+  const near = typeof found === "string" ? nearest(found, known.map(String)) : [];
+  return near.length > 0 ? `; did you mean ${near.map(quote).join(" or ")}?` : "";
+}
+
+/** Up to two known names that are a slip of the hand away from `name`, nearest first. */
+function nearest(name: string, known: readonly string[]): string[] {
+  if (name.length > 100) return [];
+  return known
+    .map((each) => ({ each, distance: distance(name.toLowerCase(), each.toLowerCase()) }))
+    .filter(
+      ({ each, distance: far }) => far <= (each.length < 4 ? 1 : Math.max(2, each.length / 3)),
+    )
+    .toSorted((a, b) => a.distance - b.distance)
+    .slice(0, 2)
+    .map(({ each }) => each);
+}
+
+/** Levenshtein's edit distance. */
+function distance(a: string, b: string): number {
+  let previous = Array.from({ length: b.length + 1 }, (_, index) => index);
+  for (let row = 1; row <= a.length; row += 1) {
+    const current = [row];
+    for (let column = 1; column <= b.length; column += 1) {
+      const substitution = previous[column - 1]! + (a[row - 1] === b[column - 1] ? 0 : 1);
+      current.push(Math.min(previous[column]! + 1, current[column - 1]! + 1, substitution));
+    }
+    previous = current;
+  }
+  return previous[b.length]!;
+}
+
+function quote(text: string): string {
+  return JSON.stringify(text);
+}
+
+function oneOf(choices: readonly string[]): string {
+  return choices.length === 1 ? choices[0]! : `one of ${choices.join(", ")}`;
+}
+
+/** A value as a message shows it: at most some 60 characters. */
+function show(value: unknown): string {
+  const text = JSON.stringify(value) ?? String(value);
+  return text.length <= 60 ? text : `${text.slice(0, 57)}…`;
+}
+
+function sizeOf(value: unknown): string {
+  return typeof value === "string" || Array.isArray(value) ? String(value.length) : show(value);
+}
+
+function unitOf(origin: string): string {
+  return origin === "string" ? "characters" : "items";
+}
+
+function typeName(value: unknown): string {
+  if (value === null) return "null";
+  return withArticle(Array.isArray(value) ? "array" : typeof value);
+}
+
+function withArticle(noun: string): string {
+  const named = noun === "record" ? "object" : noun === "int" ? "whole number" : noun;
+  return `${/^[aeiou]/.test(named) ? "an" : "a"} ${named}`;
+}

@@ -1,0 +1,17 @@
+import * as z from "zod";
+import { BOUNDS } from "../bounds.ts";
+import { strict } from "../problems.ts";
+import { Expression, StepId } from "../text.ts";
+import { stepFields } from "./common.ts";
+
+/** Its `default` stands in for `transitions`, also when its `condition` is false. */
+export const ChoiceStep = strict("a CHOICE step", {
+  ...stepFields,
+  type: z.literal("CHOICE"),
+  choices: z
+    .array(strict("a choice", { when: Expression, to: StepId }))
+    .min(1)
+    .max(BOUNDS.choices),
+  default: StepId,
+});
+export type ChoiceStep = z.infer<typeof ChoiceStep>;

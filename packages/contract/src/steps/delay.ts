@@ -1,0 +1,19 @@
+import * as z from "zod";
+import { strict } from "../problems.ts";
+import { DurationText, Expression, Key } from "../text.ts";
+import { stepFields, transitionFields } from "./common.ts";
+
+export const DelayStep = strict("a DELAY step", {
+  ...stepFields,
+  ...transitionFields,
+  type: z.literal("DELAY"),
+  duration: DurationText.optional(),
+  /** An expression or an ISO 8601 time. */
+  until: Expression.optional(),
+  /** Counts `duration` in the working time of this calendar. */
+  calendarId: Key.optional(),
+}).refine((step) => (step.duration === undefined) !== (step.until === undefined), {
+  error: 'a DELAY step has either "duration" or "until"',
+  when: ({ value }) => typeof value === "object" && value !== null,
+});
+export type DelayStep = z.infer<typeof DelayStep>;

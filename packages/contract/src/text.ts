@@ -1,0 +1,56 @@
+import * as z from "zod";
+import { BOUNDS } from "./bounds.ts";
+
+/** The id of a workflow definition. */
+export const DEFINITION_ID_PATTERN = /^[A-Za-z][A-Za-z0-9_.-]{0,127}$/;
+/** The id of a step, a compensation step or a branch. */
+export const STEP_ID_PATTERN = /^[A-Za-z_][A-Za-z0-9_-]{0,127}$/;
+/** A name that an expression can use as a root. */
+const ROOT_NAME_PATTERN = /^[A-Za-z_][A-Za-z0-9_]{0,127}$/;
+const UUID_PATTERN = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
+
+export const DefinitionId = z.string().regex(DEFINITION_ID_PATTERN, {
+  error: "must begin with a letter, then at most 127 letters, digits and _ . -",
+});
+
+export const StepId = z.string().regex(STEP_ID_PATTERN, {
+  error: "must begin with a letter or _, then at most 127 letters, digits and _ -",
+});
+
+export const RootName = z.string().regex(ROOT_NAME_PATTERN, {
+  error: "must begin with a letter or _, then at most 127 letters, digits and _",
+});
+
+export const InstanceId = z.string().regex(UUID_PATTERN, { error: "must be a UUID" });
+
+export const Timestamp = z.iso
+  .datetime({
+    offset: true,
+    error: "must be an ISO 8601 time with its offset, as 2026-01-31T12:00:00Z",
+  })
+  .meta({ description: "ISO 8601 time" });
+
+/** An expression's source. Only its length is checked here; the engine parses it. */
+export const Expression = z.string().min(1).max(BOUNDS.expression);
+
+/** An ISO 8601 duration, or a value with expressions that becomes one. The engine checks it. */
+export const DurationText = z.string().min(1).max(BOUNDS.expression);
+
+/** Segments joined by dots; in a definition it may hold `${…}`, which the engine checks. */
+export const PatternText = z.string().min(1).max(BOUNDS.pattern);
+
+/** A task or workflow named by a step; may hold `${…}`. */
+export const Reference = z.string().min(1).max(BOUNDS.expression);
+
+export const Name = z.string().min(1).max(BOUNDS.name);
+export const Description = z.string().max(BOUNDS.description);
+export const ErrorName = z.string().min(1).max(BOUNDS.errorName);
+export const VariableName = z
+  .string()
+  .min(1, { error: "a name must not be empty" })
+  .max(BOUNDS.name, { error: `a name has at most ${BOUNDS.name} characters` });
+/** An outside system's key: a correlation id, a user, an event id. */
+export const Key = z.string().min(1).max(BOUNDS.key);
+export const TenantId = z.string().min(1).max(BOUNDS.id);
+export const Tags = z.array(z.string().min(1).max(BOUNDS.tag)).max(BOUNDS.tags);
+export const Priority = z.int().min(-BOUNDS.priority).max(BOUNDS.priority);
