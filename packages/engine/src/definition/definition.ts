@@ -1,0 +1,134 @@
+import type { EqualityConjunct, Expression, Json, Template } from "@millrace/expressions";
+import type { RetryPolicy } from "../retry.ts";
+import type { DurationValue } from "./duration.ts";
+
+/**
+ * A workflow definition in the form that decisions work on: the graph by step id, every expression
+ * parsed. It is made once per version by `compileDefinition` and never changes.
+ */
+export interface Definition {
+  readonly id: string;
+  readonly version: number;
+  /** Id of the step that an instance begins with. */
+  readonly start: string;
+  readonly steps: ReadonlyMap<string, Step>;
+  /** By their own step id. */
+  readonly compensationSteps: ReadonlyMap<string, CompensationStep>;
+  /** By the id of the step that they undo. */
+  readonly compensationFor: ReadonlyMap<string, CompensationStep>;
+  readonly compensateOnFailure: boolean;
+  readonly cancellationTriggers: readonly CancellationTrigger[];
+  readonly variables: { readonly [name: string]: Json };
+  /** Undefined: the output of the last completed step (CONTRACT 1). */
+  readonly output: Template | undefined;
+  readonly timeout: DurationValue | undefined;
+  readonly retry: Partial<RetryPolicy>;
+  readonly priority: number;
+  /** Number of steps, for progress. */
+  readonly size: number;
+}
+
+export interface Transitions {
+  readonly conditions: readonly { readonly when: Expression; readonly to: string }[];
+  readonly default: string | undefined;
+}
+
+export interface ErrorRoute {
+  /** Error names, or "*". */
+  readonly errors: readonly string[];
+  readonly to: string;
+}
+
+interface StepBase {
+  readonly stepId: string;
+  readonly condition: Expression | undefined;
+  readonly transitions: Transitions;
+  readonly onError: readonly ErrorRoute[];
+  /** An instance can enter the step again: it lies on a cycle. */
+  readonly repeats: boolean;
+  readonly maxIterations: number;
+  /**
+   * Steps whose rows a decision that enters or leaves this step may read: what to load together with
+   * the instance. "ALL" where an expression takes the steps as a whole.
+   */
+  readonly reads: readonly string[] | "ALL";
+}
+
+export interface TaskStep extends StepBase, TaskCall {
+  readonly type: "TASK";
+}
+
+/** What a TASK and a compensation step share. */
+export interface TaskCall {
+  readonly taskId: string;
+  /** Undefined: the instance's input for a TASK; the default of CONTRACT 1 for a compensation. */
+  readonly input: Template | undefined;
+  readonly queue: string;
+  readonly priority: number | undefined;
+  readonly retry: Partial<RetryPolicy>;
+  readonly timeout: DurationValue | undefined;
+  readonly totalTimeout: DurationValue | undefined;
+  readonly scheduleTimeout: DurationValue | undefined;
+  readonly heartbeatTimeout: DurationValue | undefined;
+}
+
+/** A pattern with the condition on the event and what can be looked up of it. */
+export interface EventMatcher {
+  /** May hold expressions; evaluated when the wait opens. */
+  readonly eventPattern: Template;
+  readonly eventCondition: Expression | undefined;
+  /** Equality conjuncts of the condition; their values are the wait's key. */
+  readonly conjuncts: readonly EqualityConjunct[];
+  /** The key reads nothing that can change after the wait opened. */
+  readonly keyIsFixed: boolean;
+}
+
+export interface EventWaitStep extends StepBase, EventMatcher {
+  readonly type: "EVENT_WAIT";
+  readonly eventTimeout:
+    | { readonly duration: DurationValue; readonly timeoutHandlerStepId: string | undefined }
+    | undefined;
+  /** Variable name and path below the payload. */
+  readonly eventPayloadMapping: readonly (readonly [string, readonly string[]])[];
+  readonly lookback: DurationValue | "instance" | undefined;
+  readonly deliver: "ALL" | "ONE";
+}
+
+export interface DelayStep extends StepBase {
+  readonly type: "DELAY";
+  readonly duration: DurationValue | undefined;
+  /** Its value is an ISO-8601 time. */
+  readonly until: Template | undefined;
+}
+
+export interface ChoiceStep extends StepBase {
+  readonly type: "CHOICE";
+}
+
+export interface SetStep extends StepBase {
+  readonly type: "SET";
+  readonly variables: readonly (readonly [string, Template])[];
+}
+
+export interface EndStep extends StepBase {
+  readonly type: "END";
+  readonly outcome: "COMPLETED" | "FAILED" | "CANCELLED";
+  readonly output: Template | undefined;
+  readonly error: Template | undefined;
+  readonly reason: Template | undefined;
+}
+
+export type Step = TaskStep | EventWaitStep | DelayStep | ChoiceStep | SetStep | EndStep;
+export type StepType = Step["type"];
+
+export interface CompensationStep extends TaskCall {
+  readonly stepId: string;
+  readonly compensationFor: string;
+  readonly condition: Expression | undefined;
+  readonly reads: readonly string[] | "ALL";
+}
+
+export interface CancellationTrigger extends EventMatcher {
+  readonly reason: Template;
+  readonly shouldCompensate: boolean;
+}

@@ -1,0 +1,59 @@
+/**
+ * When a failed attempt is tried again (CONTRACT 1.3).
+ *
+ * Intervals are milliseconds. `maxAttempts` counts the first one.
+ */
+export interface RetryPolicy {
+  readonly maxAttempts: number;
+  readonly initialIntervalMs: number;
+  readonly backoffCoefficient: number;
+  readonly maxIntervalMs: number;
+  readonly jitter: "FULL" | "NONE";
+  readonly nonRetryableErrors: readonly string[];
+  readonly onExhausted: "FAIL" | "PAUSE";
+}
+
+export const defaultRetryPolicy: RetryPolicy = {
+  maxAttempts: 3,
+  initialIntervalMs: 1_000,
+  backoffCoefficient: 2,
+  maxIntervalMs: 60_000,
+  jitter: "FULL",
+  nonRetryableErrors: [],
+  onExhausted: "FAIL",
+};
+
+/** Merges field by field; the first that names a field wins, the default comes last. */
+export function resolveRetryPolicy(
+  ...layers: readonly (Partial<RetryPolicy> | undefined)[]
+): RetryPolicy {
+  const policy: RetryPolicy = { ...defaultRetryPolicy };
+  for (const layer of layers.toReversed()) Object.assign(policy, layer);
+  return policy;
+}
+
+/**
+ * Milliseconds before the attempt after `attempt` (from 1); undefined when none is left.
+ *
+ * @param random From 0 up to 1, spreads the delay where the policy asks for jitter. It comes from
+ *   outside so that a decision stays repeatable.
+ */
+export function nextAttemptDelayMs(
+  policy: RetryPolicy,
+  attempt: number,
+  random: number,
+): number | undefined {
+  if (attempt >= policy.maxAttempts) return undefined;
+  const grown = policy.initialIntervalMs * policy.backoffCoefficient ** (attempt - 1);
+  const delay = Math.min(grown, policy.maxIntervalMs);
+  return Math.round(policy.jitter === "FULL" ? delay * random : delay);
+}
+
+/** A number from 0 up to 1 that depends on the text alone (FNV-1a): jitter that replays the same. */
+export function spread(text: string): number {
+  let hash = 0x811c9dc5;
+  for (let index = 0; index < text.length; index++) {
+    hash = Math.imul(hash ^ text.charCodeAt(index), 0x01000193);
+  }
+  return (hash >>> 0) / 0x1_0000_0000;
+}

@@ -1,0 +1,151 @@
+import type { Json } from "@millrace/expressions";
+import type { Snapshot, TimerKind, WorkflowError } from "./snapshot.ts";
+import type { StepStatus } from "./status.ts";
+
+/** A step row to be written for the first time. */
+export interface NewExecution {
+  readonly stepId: string;
+  readonly path: string;
+  readonly iteration: number;
+  readonly type: string;
+  readonly status: StepStatus;
+  readonly attempt: number;
+  /** TASK only; null otherwise. */
+  readonly taskId: string | null;
+  readonly queue: string | null;
+  readonly priority: number;
+  /** Undefined: the instance's input. */
+  readonly input: Json | undefined;
+  readonly output: Json | undefined;
+  readonly error: WorkflowError | null;
+  readonly completion: number | null;
+  /** Milliseconds that one attempt may run; null for the task's own limit or none. */
+  readonly timeoutMs: number | null;
+  readonly heartbeatTimeoutMs: number | null;
+  /** Null until a worker takes it; set at once for steps that no worker runs. */
+  readonly startedAt: Date | null;
+  readonly completedAt: Date | null;
+  /** Execution key of what a compensation step undoes. */
+  readonly compensates: string | null;
+}
+
+/** Changed columns of a step row that exists. */
+export interface ExecutionUpdate {
+  readonly path: string;
+  readonly iteration: number;
+  readonly status: StepStatus;
+  readonly attempt: number;
+  readonly output: Json | undefined;
+  readonly error: WorkflowError | null;
+  readonly completion: number | null;
+  readonly completedAt: Date | null;
+  /** RETRYING: when the next attempt may start. */
+  readonly retryAt: Date | null;
+  /** It was in flight at a cancel and is given its grace: nobody may take it over. */
+  readonly awaited: boolean;
+}
+
+/**
+ * An open wait, or a cancellation trigger (`purpose` CANCEL, `path` "$cancel", `iteration` its index).
+ *
+ * `eventPaths` and `key` are the equality conjuncts of the condition: paths below `event`, joined by
+ * dots, and the instance's values for them, side by side. "NEVER": a side is missing or is no scalar,
+ * so that no event can match until it changes. Empty paths: every event of the pattern is a candidate.
+ */
+export interface NewWait {
+  readonly path: string;
+  readonly iteration: number;
+  readonly stepId: string | null;
+  readonly purpose: "STEP" | "CANCEL";
+  readonly pattern: string;
+  readonly eventPaths: readonly string[];
+  readonly key: readonly Json[] | "NEVER";
+  readonly deliver: "ALL" | "ONE";
+  /** Events received from then on, before the wait opened, also satisfy it; null: none. */
+  readonly lookbackFrom: Date | null;
+}
+
+/**
+ * What the commit must find true of rows that the version does not guard, else it writes nothing:
+ * a step row that still has this status and fence, or a wait that no event has taken.
+ */
+export type Guard =
+  | {
+      readonly kind: "execution";
+      readonly path: string;
+      readonly iteration: number;
+      readonly status: StepStatus;
+      readonly fence: number;
+    }
+  | { readonly kind: "waitUnmatched"; readonly path: string; readonly iteration: number };
+
+/** One effect of a decision beside the snapshot and the step rows. */
+export type Command =
+  | {
+      /** After the commit: a job for this attempt, delayed for a retry. */
+      readonly kind: "dispatch";
+      readonly path: string;
+      readonly iteration: number;
+      readonly attempt: number;
+      readonly taskId: string;
+      readonly queue: string;
+      readonly priority: number;
+      readonly delayMs: number;
+    }
+  | { readonly kind: "openWait"; readonly wait: NewWait }
+  | {
+      readonly kind: "rekeyWait";
+      readonly path: string;
+      readonly iteration: number;
+      readonly key: readonly Json[] | "NEVER";
+    }
+  | { readonly kind: "closeWait"; readonly path: string; readonly iteration: number }
+  | {
+      readonly kind: "setTimer";
+      readonly timer: TimerKind;
+      readonly path: string;
+      readonly iteration: number;
+      readonly attempt: number;
+      readonly dueAt: Date;
+    }
+  | {
+      readonly kind: "clearTimer";
+      readonly timer: TimerKind;
+      readonly path: string;
+      readonly iteration: number;
+    }
+  | {
+      /** After the commit: the running attempt gets its AbortSignal, a queued job is removed. */
+      readonly kind: "abort";
+      readonly path: string;
+      readonly iteration: number;
+      readonly reason: string;
+    }
+  /** The instance settled: whatever waits and timers it still has go in the same commit. */
+  | { readonly kind: "settle" };
+
+export type CommandKind = Command["kind"];
+
+/** One line of the audit: `GET …/history` and the lifecycle stream show these. */
+export interface HistoryEntry {
+  /** `workflow.started`, `workflow.step.completed`, … (CONTRACT 3), or a finer one of our own. */
+  readonly type: string;
+  readonly stepId?: string;
+  readonly path?: string;
+  readonly iteration?: number;
+  readonly actor?: string;
+  readonly data?: Json;
+}
+
+/**
+ * What follows from one or more signals. `snapshot` is the given one, by identity, when nothing does.
+ * No row is named twice in `inserts` and `updates`, no wait or timer in two commands of a kind.
+ */
+export interface Decision {
+  readonly snapshot: Snapshot;
+  readonly inserts: readonly NewExecution[];
+  readonly updates: readonly ExecutionUpdate[];
+  readonly commands: readonly Command[];
+  readonly guards: readonly Guard[];
+  readonly entries: readonly HistoryEntry[];
+}

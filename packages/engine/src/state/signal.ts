@@ -1,0 +1,89 @@
+import type { RetryPolicy } from "../retry.ts";
+import type { Json } from "@millrace/expressions";
+import type { TimerKind, WorkflowError } from "./snapshot.ts";
+
+/** An event as waits and conditions see it. Times are ISO 8601. */
+export interface EventFact {
+  readonly id: string;
+  readonly pattern: string;
+  readonly payload: Json;
+  readonly occurredAt: string;
+  readonly receivedAt: string;
+}
+
+/** One execution and the attempt that a signal speaks of. */
+export interface ExecutionRef {
+  readonly path: string;
+  readonly iteration: number;
+  readonly attempt: number;
+}
+
+/** A failure as a task, or the worker on its behalf, reports it. */
+export interface TaskFailure {
+  readonly type: string;
+  readonly message: string;
+  readonly details: Json;
+  /** False where the error itself says that another try is pointless. */
+  readonly retryable: boolean;
+}
+
+/**
+ * What happened to an instance. Each is idempotent: late or repeated, it changes nothing.
+ *
+ * `retry` is the policy as the worker resolved it (the step's fields, then the task's own, then the
+ * definition's), so that replay needs no task code. `actor` is who asked.
+ */
+export type Signal =
+  | { readonly kind: "started" }
+  | ({ readonly kind: "stepSucceeded"; readonly output: Json } & ExecutionRef)
+  | ({
+      readonly kind: "stepFailed";
+      readonly failure: TaskFailure;
+      readonly retry: RetryPolicy;
+    } & ExecutionRef)
+  | ({
+      readonly kind: "attemptTimedOut";
+      readonly clock: "timeout" | "heartbeat";
+      readonly retry: RetryPolicy;
+    } & ExecutionRef)
+  | ({ readonly kind: "poisoned"; readonly deliveries: number } & ExecutionRef)
+  | {
+      readonly kind: "timerFired";
+      readonly timer: TimerKind;
+      /** Empty path for the instance's own timers. */
+      readonly path: string;
+      readonly iteration: number;
+      readonly attempt: number;
+    }
+  | {
+      readonly kind: "eventMatched";
+      readonly path: string;
+      readonly iteration: number;
+      readonly event: EventFact;
+    }
+  | { readonly kind: "cancelTriggered"; readonly trigger: number; readonly event: EventFact }
+  | {
+      readonly kind: "cancelRequested";
+      readonly reason: string | null;
+      readonly actor: string;
+      readonly shouldCompensate: boolean;
+    };
+
+export type SignalKind = Signal["kind"];
+
+/** The error of a step from what its task reported. */
+export function taskError(
+  failure: TaskFailure,
+  stepId: string,
+  attempt: number,
+  kind: WorkflowError["kind"] = "TASK",
+): WorkflowError {
+  return {
+    kind,
+    type: failure.type,
+    message: failure.message,
+    stepId,
+    attempt,
+    details: failure.details,
+  };
+}

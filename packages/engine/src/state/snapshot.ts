@@ -1,0 +1,136 @@
+import type { Json } from "@millrace/expressions";
+import type { CompensationStatus, InstanceStatus } from "./status.ts";
+import { isTerminal } from "./status.ts";
+
+export type JsonObject = { readonly [key: string]: Json };
+
+/** What went wrong with an instance or a step (CONTRACT 2). `attempt` counts from 1. */
+export interface WorkflowError {
+  readonly kind: "TASK" | "TIMEOUT" | "END" | "EXPRESSION" | "LIMIT" | "DEFINITION" | "POISONED";
+  readonly type: string;
+  readonly message: string;
+  readonly stepId: string | null;
+  readonly attempt: number | null;
+  readonly details: Json;
+}
+
+/** Who asked for a cancel, why, and whether what was done is to be undone. Times are ISO 8601. */
+export interface Cancellation {
+  readonly reason: string | null;
+  readonly requestedBy: string;
+  readonly requestedAt: string;
+  readonly source: "API" | "EVENT" | "PARENT" | "END";
+  readonly eventId?: string;
+  readonly shouldCompensate: boolean;
+}
+
+/**
+ * The saga's progress. `plan` lists compensation step ids in the order in which they run; `targets`
+ * names, index by index, the execution that each one undoes. While steps in flight are still awaited
+ * the plan is not frozen and empty.
+ */
+export interface Compensation {
+  readonly status: CompensationStatus;
+  readonly frozen: boolean;
+  readonly plan: readonly string[];
+  readonly targets: readonly string[];
+  readonly completed: readonly string[];
+  readonly failed: readonly {
+    readonly stepId: string;
+    readonly error: WorkflowError;
+    readonly timestamp: string;
+  }[];
+  readonly uncertain: readonly string[];
+  readonly startedAt: string;
+  readonly completedAt: string | null;
+}
+
+/** The timers that one execution, or the instance itself, can have running. */
+export type TimerKind =
+  | "wait"
+  | "delay"
+  | "total"
+  | "schedule"
+  | "grace"
+  | "continue"
+  | "start"
+  | "timeout";
+
+/**
+ * An execution that has not settled.
+ *
+ * ACTIVE: its row is PENDING, RUNNING or RETRYING; which of them, only the row says, since a claim
+ * does not change the snapshot. WAITING: an event wait or a delay. AWAITED: it was running when the
+ * instance was cancelled or failed, and is given its grace. READY: it is entered by the next
+ * decision (a walk that was cut short).
+ */
+export interface LiveExecution {
+  readonly stepId: string;
+  readonly path: string;
+  readonly iteration: number;
+  readonly phase: "ACTIVE" | "WAITING" | "AWAITED" | "READY";
+  /** User-visible try, from 1. */
+  readonly attempt: number;
+  /** Timers now set for it. */
+  readonly timers: readonly TimerKind[];
+  /** Key values of an open wait that read more than the input, so that a change can be noticed. */
+  readonly waitKey?: readonly Json[] | "NEVER";
+  /** Execution key of what a compensation step undoes. */
+  readonly compensates?: string;
+}
+
+/**
+ * Everything that one instance is, step outputs excepted: those stay in the step rows and come to a
+ * decision as `Reads`. Only what is live is kept, so that a commit costs the same after ten thousand
+ * steps as after one.
+ */
+export interface Snapshot {
+  readonly id: string;
+  readonly tenantId: string;
+  readonly workflowId: string;
+  readonly workflowVersion: number;
+  readonly correlationId: string | null;
+  readonly userId: string | null;
+  readonly startEventId: string | null;
+  readonly priority: number;
+  readonly createdAt: Date;
+
+  /** Conflict counter: 0 before the first commit, then one more at each. */
+  readonly version: number;
+  readonly status: InstanceStatus;
+  readonly startedAt: Date | null;
+  /** When the instance settled. */
+  readonly completedAt: Date | null;
+
+  readonly input: Json;
+  readonly variables: JsonObject;
+  readonly output: Json;
+  readonly error: WorkflowError | null;
+  readonly cancellation: Cancellation | null;
+  readonly compensation: Compensation | null;
+
+  /** By execution key. */
+  readonly live: { readonly [executionKey: string]: LiveExecution };
+  /** Executions so far of steps that can be entered more than once, by path; absent means none. */
+  readonly iterations: { readonly [path: string]: number };
+  /** The last completion number given. */
+  readonly completions: number;
+  /** Completed steps of the definition, for progress. */
+  readonly completedSteps: number;
+  /** Execution key whose output is the instance's, should it complete now (CONTRACT 1, `output`). */
+  readonly lastOutput: string | null;
+  /** Timers of the instance itself that are now set. */
+  readonly timers: readonly TimerKind[];
+  /** Cancellation triggers now listening: key values by index where they read more than the input. */
+  readonly triggerKeys: { readonly [index: string]: readonly Json[] | "NEVER" };
+}
+
+/** `path#iteration`: names one execution within its instance. Iterations count from 1. */
+export function executionKey(path: string, iteration: number): string {
+  return `${path}#${iteration}`;
+}
+
+/** Nothing but an explicit retry or abandon changes a settled instance (CONTRACT 2). */
+export function isSettled(snapshot: Snapshot): boolean {
+  return isTerminal(snapshot.status) && snapshot.compensation?.status !== "IN_PROGRESS";
+}

@@ -1,0 +1,62 @@
+/**
+ * Every status and every allowed change of one, as data (CONTRACT 2). Nothing else lists them.
+ */
+
+export const instanceStatuses = [
+  "CREATED",
+  "RUNNING",
+  "WAITING_FOR_EVENT",
+  "PAUSED",
+  "COMPLETED",
+  "FAILED",
+  "CANCELLED",
+] as const;
+export type InstanceStatus = (typeof instanceStatuses)[number];
+
+export const stepStatuses = [
+  "PENDING",
+  "RUNNING",
+  "WAITING",
+  "RETRYING",
+  "COMPLETED",
+  "FAILED",
+  "SKIPPED",
+  "CANCELLED",
+] as const;
+export type StepStatus = (typeof stepStatuses)[number];
+
+export const compensationStatuses = ["IN_PROGRESS", "COMPLETED", "COMPLETED_WITH_ERRORS"] as const;
+export type CompensationStatus = (typeof compensationStatuses)[number];
+
+/** From each instance status, those that may follow it. FAILED is left only by retry or abandon. */
+export const instanceChanges: Readonly<Record<InstanceStatus, readonly InstanceStatus[]>> = {
+  CREATED: ["RUNNING", "PAUSED", "FAILED", "CANCELLED"],
+  RUNNING: ["WAITING_FOR_EVENT", "PAUSED", "COMPLETED", "FAILED", "CANCELLED"],
+  WAITING_FOR_EVENT: ["RUNNING", "PAUSED", "FAILED", "CANCELLED"],
+  PAUSED: ["CREATED", "RUNNING", "WAITING_FOR_EVENT", "FAILED", "CANCELLED"],
+  COMPLETED: [],
+  FAILED: ["RUNNING", "CANCELLED"],
+  CANCELLED: [],
+};
+
+/** From each step status, those that may follow it within one execution. */
+export const stepChanges: Readonly<Record<StepStatus, readonly StepStatus[]>> = {
+  PENDING: ["RUNNING", "COMPLETED", "FAILED", "CANCELLED"],
+  RUNNING: ["PENDING", "RETRYING", "COMPLETED", "FAILED", "CANCELLED"],
+  WAITING: ["COMPLETED", "FAILED", "CANCELLED"],
+  RETRYING: ["RUNNING", "FAILED", "CANCELLED"],
+  COMPLETED: [],
+  FAILED: [],
+  SKIPPED: [],
+  CANCELLED: [],
+};
+
+export type TerminalStatus = "COMPLETED" | "FAILED" | "CANCELLED";
+
+export function isTerminal(status: InstanceStatus): status is TerminalStatus {
+  return status === "COMPLETED" || status === "FAILED" || status === "CANCELLED";
+}
+
+export function isStepSettled(status: StepStatus): boolean {
+  return stepChanges[status].length === 0;
+}
