@@ -32,7 +32,8 @@ const maxLength = 64;
 
 const amount = (name: string, letter: string): string =>
   String.raw`(?:(?<${name}>\d{1,15}(?:\.\d{1,9})?)${letter})?`;
-const date = amount("years", "Y") + amount("months", "M") + amount("weeks", "W") + amount("days", "D");
+const date =
+  amount("years", "Y") + amount("months", "M") + amount("weeks", "W") + amount("days", "D");
 const time = amount("hours", "H") + amount("minutes", "M") + amount("seconds", "S");
 const shape = new RegExp(`^P${date}(?<time>T${time})?$`);
 /** In the order in which they may be written. */
@@ -119,7 +120,9 @@ export function resolveDuration(value: DurationValue, scope: Scope): Duration {
   if ("duration" in value) return value.duration;
   const result = value.template.evaluate(scope);
   if (typeof result !== "string") {
-    throw new BadValueError(`a duration must be ISO-8601 text such as "PT30S", not ${show(result)}`);
+    throw new BadValueError(
+      `a duration must be ISO-8601 text such as "PT30S", not ${show(result)}`,
+    );
   }
   const duration = parseDuration(result);
   if (isRefusal(duration)) {

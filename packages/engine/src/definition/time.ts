@@ -22,7 +22,8 @@ export function parseTime(text: string): Date | Refusal {
     return { problem: "is no date of the calendar" };
   }
   if (clock === undefined) return midnight;
-  if (zone === undefined) return { problem: 'has no offset: end it with "Z" or one such as "+01:00"' };
+  if (zone === undefined)
+    return { problem: 'has no offset: end it with "Z" or one such as "+01:00"' };
   const time = new Date(`${date}T${clock}${seconds.slice(0, 7)}${zone}`);
   if (Number.isNaN(time.getTime())) return { problem: "is no time of the day" };
   return time;
