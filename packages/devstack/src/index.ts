@@ -1,1 +1,12 @@
-export {};
+export { startChild, type Child, type ChildOptions, type Exit } from "./child.ts";
+export { closeOnSignal } from "./close-on-signal.ts";
+export { DataFolderInUseError } from "./data-folder.ts";
+export { installRedisOnDebian } from "./install-redis.ts";
+export { freePort } from "./ports.ts";
+export {
+  openPostgres,
+  type Postgres,
+  type PostgresOptions,
+  type PostgresStopMode,
+} from "./postgres.ts";
+export { findRedis, howToGetRedis, openRedis, type Redis, type RedisOptions } from "./redis.ts";
