@@ -1,7 +1,7 @@
 import * as z from "zod";
 import { BOUNDS } from "./bounds.ts";
 import { Json, jsonFaults, JsonRecord } from "./json.ts";
-import { type Problem, problemsOf, strict } from "./problems.ts";
+import { type Problem, problemsOf, strict } from "./schema-problems.ts";
 import { RetryDocument } from "./retry.ts";
 import { Variables } from "./steps/set.ts";
 import { StepList } from "./steps/step.ts";

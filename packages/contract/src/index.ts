@@ -16,7 +16,15 @@ export {
   JsonRecord,
   type JsonValue,
 } from "./json.ts";
-export { pointer, Problem, PROBLEM_CODES, type ProblemCode, problemsOf } from "./problems.ts";
+export {
+  MAX_PROBLEMS,
+  pointer,
+  Problem,
+  PROBLEM_CODES,
+  type ProblemCode,
+  problemsOf,
+  strict,
+} from "./schema-problems.ts";
 export { RetryDocument } from "./retry.ts";
 export {
   CANCELLATION_SOURCES,
@@ -61,3 +69,64 @@ export {
   StepId,
   Timestamp,
 } from "./text.ts";
+
+export { BatchRequest, batchItemsOf } from "./batch.ts";
+export {
+  DefinitionPage,
+  DefinitionSummary,
+  DefinitionVersion,
+  DefinitionView,
+  ListDefinitionsQuery,
+  RegisterAnswer,
+  ValidateAnswer,
+} from "./definitions.ts";
+export {
+  EVENT_PATTERN_PATTERN,
+  EventPattern,
+  EventView,
+  isReservedPattern,
+  LIFECYCLE_PATTERNS,
+  type LifecyclePattern,
+  PublishBatchAnswer,
+  PublishEventAnswer,
+  PublishEventRequest,
+} from "./events.ts";
+export { HistoryEntry, HistoryPage, HistoryQuery } from "./history.ts";
+export {
+  CancellationView,
+  CompensationStepView,
+  CompensationView,
+  ErrorView,
+  InstanceState,
+  InstanceView,
+  isSettled,
+  StepView,
+  WaitView,
+} from "./instance-view.ts";
+export {
+  CancelRequest,
+  GetInstanceQuery,
+  INSTANCE_ORDERS,
+  type InstanceOrder,
+  InstancePage,
+  ListInstancesQuery,
+  PatchRequest,
+  PauseRequest,
+  ResumeRequest,
+  RetryRequest,
+  StartBatchAnswer,
+  StartInstanceRequest,
+  type VariableFilter,
+  variableFiltersOf,
+} from "./instances.ts";
+export { HealthView, ReadinessView, StatsView } from "./operations.ts";
+export { DEFAULT_PAGE_SIZE, type Page, pageOf, PageQuery, pageQueryFields } from "./pagination.ts";
+export {
+  ERROR_CODES,
+  type ErrorCode,
+  isErrorCode,
+  PROBLEM_MEDIA_TYPE,
+  ProblemDetails,
+  problemDetails,
+  problemTypeOf,
+} from "./problem.ts";

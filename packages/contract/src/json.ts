@@ -1,6 +1,6 @@
 import * as z from "zod";
 import { BOUNDS } from "./bounds.ts";
-import { pointer, type Problem } from "./problems.ts";
+import { pointer, type Problem } from "./schema-problems.ts";
 
 export type JsonValue =
   | null
@@ -19,9 +19,8 @@ export interface JsonObject {
  * before their schema sees them, so that no schema has to recurse.
  */
 export const Json = z
-  .unknown()
-  .refine((value) => value !== undefined, { error: "required", when: () => true })
-  .meta({ description: "any JSON value" }) as unknown as z.ZodType<JsonValue, JsonValue>;
+  .custom<JsonValue>((value) => value !== undefined, { error: "required" })
+  .meta({ description: "any JSON value" });
 
 /** A JSON object whose values are not looked into. */
 export const JsonRecord: z.ZodType<JsonObject, JsonObject> = z.record(z.string(), Json);
@@ -81,7 +80,10 @@ function faultOf({ value, path }: Visit): Omit<Problem, "path"> | undefined {
       return path.length < BOUNDS.depth
         ? undefined
         : { code: "TOO_DEEP", message: `nested deeper than ${BOUNDS.depth} levels` };
-    default:
+    case "undefined":
+    case "bigint":
+    case "symbol":
+    case "function":
       return { code: "NOT_JSON", message: `a value of type ${typeof value} has no JSON form` };
   }
 }

@@ -1,6 +1,6 @@
 import * as z from "zod";
 import { BOUNDS } from "./bounds.ts";
-import { strict } from "./problems.ts";
+import { strict } from "./schema-problems.ts";
 import { DurationText, ErrorName } from "./text.ts";
 
 /** A retry policy, or part of one: fields merge one by one with the outer policies. */

@@ -1,6 +1,6 @@
 import * as z from "zod";
 import { BOUNDS } from "../bounds.ts";
-import { strict } from "../problems.ts";
+import { strict } from "../schema-problems.ts";
 import { Expression, StepId } from "../text.ts";
 import { stepFields } from "./common.ts";
 

@@ -1,6 +1,6 @@
 import * as z from "zod";
 import { BOUNDS } from "../bounds.ts";
-import { strict } from "../problems.ts";
+import { strict } from "../schema-problems.ts";
 import { RetryDocument } from "../retry.ts";
 import { Description, DurationText, ErrorName, Expression, Name, StepId } from "../text.ts";
 

@@ -1,5 +1,5 @@
 import * as z from "zod";
-import { strict } from "../problems.ts";
+import { strict } from "../schema-problems.ts";
 import { DurationText, Expression, Key } from "../text.ts";
 import { stepFields, transitionFields } from "./common.ts";
 

@@ -1,6 +1,6 @@
 import * as z from "zod";
 import { Json } from "../json.ts";
-import { strict } from "../problems.ts";
+import { strict } from "../schema-problems.ts";
 import { Expression } from "../text.ts";
 import { stepFields, transitionFields } from "./common.ts";
 

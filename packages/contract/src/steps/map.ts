@@ -1,7 +1,7 @@
 import * as z from "zod";
 import { BOUNDS } from "../bounds.ts";
 import { Json, type JsonValue } from "../json.ts";
-import { strict } from "../problems.ts";
+import { strict } from "../schema-problems.ts";
 import { Expression, RootName } from "../text.ts";
 import { type StepCommon, stepFields, transitionFields } from "./common.ts";
 

@@ -1,6 +1,6 @@
 import * as z from "zod";
 import { BOUNDS } from "../bounds.ts";
-import { strict } from "../problems.ts";
+import { strict } from "../schema-problems.ts";
 import { StepId } from "../text.ts";
 import { type StepCommon, stepFields, transitionFields } from "./common.ts";
 

@@ -1,7 +1,7 @@
 import * as z from "zod";
 import { BOUNDS } from "../bounds.ts";
 import { Json } from "../json.ts";
-import { strict } from "../problems.ts";
+import { strict } from "../schema-problems.ts";
 import { VariableName } from "../text.ts";
 import { stepFields, transitionFields } from "./common.ts";
 

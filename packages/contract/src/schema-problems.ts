@@ -127,7 +127,9 @@ function problemsOfIssue(issue: z.core.$ZodIssue, value: unknown): Problem[] {
       return one("BAD_FORMAT", `${show(found)}: ${issue.message}`);
     case "invalid_key":
       return one("BAD_VALUE", issue.issues.map((each) => each.message).join("; "));
-    default:
+    case "custom":
+    case "invalid_element":
+    case "not_multiple_of":
       return one("BAD_VALUE", issue.message);
   }
 }
@@ -153,7 +155,7 @@ function valueAt(value: unknown, path: readonly PropertyKey[]): unknown {
     if (typeof current !== "object" || current === null || !Object.hasOwn(current, key)) {
       return undefined;
     }
-    current = (current as Record<PropertyKey, unknown>)[key];
+    current = Reflect.get(current, key);
   }
   return current;
 }

@@ -1,0 +1,147 @@
+import * as z from "zod";
+import { Json, JsonRecord } from "./json.ts";
+import {
+  CANCELLATION_SOURCES,
+  COMPENSATION_STATUSES,
+  ERROR_KINDS,
+  INSTANCE_STATUSES,
+  STEP_STATUSES,
+  WAIT_KINDS,
+} from "./statuses.ts";
+import { InstanceId, Timestamp } from "./text.ts";
+
+/** Why an instance, a step or a compensation step failed. */
+export const ErrorView = z
+  .object({
+    kind: z.enum(ERROR_KINDS),
+    type: z.string().meta({ description: "the error's name, as onError and retry match it" }),
+    message: z.string(),
+    stepId: z.string().nullable(),
+    attempt: z.int().nullable(),
+    details: Json,
+  })
+  .meta({ id: "ErrorView" });
+export type ErrorView = z.infer<typeof ErrorView>;
+
+/** The latest execution of a step. A step that was never reached has no entry. */
+export const StepView = z
+  .object({
+    status: z.enum(STEP_STATUSES),
+    output: Json,
+    error: ErrorView.nullable(),
+    attempts: z.int().meta({ description: "user-visible tries" }),
+    startedAt: Timestamp.nullable(),
+    completedAt: Timestamp.nullable(),
+    type: z.string().optional(),
+    executionId: z.string().optional(),
+    iteration: z.int().optional().meta({ description: "which pass through the step, from 1" }),
+    deliveries: z
+      .int()
+      .optional()
+      .meta({ description: "runs, those cut short by a death included" }),
+    completionNumber: z.int().nullable().optional().meta({ description: "order of completion" }),
+    nextAttemptAt: Timestamp.nullable().optional(),
+    blocked: z.string().nullable().optional().meta({ description: "why no worker takes it" }),
+    progress: Json.optional().meta({ description: "what the task last reported" }),
+    workerId: z.string().nullable().optional(),
+  })
+  .meta({ id: "StepView" });
+export type StepView = z.infer<typeof StepView>;
+
+/** An open wait. */
+export const WaitView = z
+  .object({
+    stepId: z.string(),
+    executionId: z.string().optional(),
+    kind: z.enum(WAIT_KINDS),
+    eventPattern: z.string().optional(),
+    eventCondition: z.string().optional(),
+    since: Timestamp,
+    until: Timestamp.optional().meta({ description: "when it times out, or the delay ends" }),
+  })
+  .meta({ id: "WaitView" });
+export type WaitView = z.infer<typeof WaitView>;
+
+export const CompensationStepView = z
+  .object({
+    status: z.enum(STEP_STATUSES),
+    attempts: z.int(),
+    output: Json,
+    error: ErrorView.nullable(),
+    startedAt: Timestamp.nullable(),
+    completedAt: Timestamp.nullable(),
+    compensationFor: z.string().optional(),
+    executionId: z.string().optional(),
+    nextAttemptAt: Timestamp.nullable().optional(),
+  })
+  .meta({ id: "CompensationStepView" });
+export type CompensationStepView = z.infer<typeof CompensationStepView>;
+
+export const CompensationView = z
+  .object({
+    status: z.enum(COMPENSATION_STATUSES),
+    plan: z.array(z.string()).meta({ description: "compensation step ids, in the order they run" }),
+    completed: z.array(z.string()),
+    failed: z.array(z.object({ stepId: z.string(), error: z.string(), timestamp: Timestamp })),
+    steps: z.record(z.string(), CompensationStepView),
+    uncertain: z.array(z.string()).meta({ description: "steps whose outcome is unknown" }),
+    startedAt: Timestamp,
+    completedAt: Timestamp.nullable(),
+  })
+  .meta({ id: "CompensationView" });
+export type CompensationView = z.infer<typeof CompensationView>;
+
+export const CancellationView = z
+  .object({
+    reason: z.string(),
+    requestedBy: z.string(),
+    requestedAt: Timestamp,
+    source: z.enum(CANCELLATION_SOURCES),
+    eventId: z.string().optional(),
+    shouldCompensate: z.boolean(),
+  })
+  .meta({ id: "CancellationView" });
+export type CancellationView = z.infer<typeof CancellationView>;
+
+export const InstanceState = z
+  .object({
+    variables: JsonRecord,
+    steps: z.record(z.string(), StepView),
+    waitingFor: z.array(WaitView),
+  })
+  .meta({ id: "InstanceState" });
+export type InstanceState = z.infer<typeof InstanceState>;
+
+export const InstanceView = z
+  .object({
+    id: InstanceId,
+    workflowId: z.string(),
+    workflowVersion: z.int(),
+    status: z.enum(INSTANCE_STATUSES),
+    version: z.int().meta({ description: "grows with every change; the ETag" }),
+    input: Json,
+    output: Json,
+    error: ErrorView.nullable(),
+    state: InstanceState,
+    compensation: CompensationView.nullable(),
+    cancellation: CancellationView.nullable(),
+    progress: z.object({ completed: z.int(), total: z.int() }),
+    correlationId: z.string().nullable(),
+    tenantId: z.string(),
+    userId: z.string().nullable(),
+    priority: z.int(),
+    deadline: Timestamp.nullable(),
+    metadata: JsonRecord,
+    createdAt: Timestamp,
+    updatedAt: Timestamp,
+    startedAt: Timestamp.nullable(),
+    completedAt: Timestamp.nullable().meta({ description: "when it was settled" }),
+  })
+  .meta({ id: "InstanceView" });
+export type InstanceView = z.infer<typeof InstanceView>;
+
+/** An instance is settled when nothing about it will move on by itself any more. */
+export function isSettled(instance: Pick<InstanceView, "status" | "compensation">): boolean {
+  const terminal = ["COMPLETED", "FAILED", "CANCELLED"].includes(instance.status);
+  return terminal && instance.compensation?.status !== "IN_PROGRESS";
+}

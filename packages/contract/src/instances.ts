@@ -1,0 +1,143 @@
+import * as z from "zod";
+import { BOUNDS } from "./bounds.ts";
+import { InstanceView } from "./instance-view.ts";
+import { Json, JsonRecord } from "./json.ts";
+import { pageOf, pageQueryFields } from "./pagination.ts";
+import { ProblemDetails } from "./problem.ts";
+import { strict } from "./schema-problems.ts";
+import { INSTANCE_STATUSES } from "./statuses.ts";
+import { DefinitionId, InstanceId, Key, Priority, StepId, TenantId, Timestamp } from "./text.ts";
+
+export const StartInstanceRequest = strict("a start request", {
+  workflowId: DefinitionId,
+  /** Default: the latest version. */
+  version: z.int().min(1).optional(),
+  input: Json.optional(),
+  correlationId: Key.optional(),
+  priority: Priority.optional(),
+  /** Only orders the queue of instances that wait for admission. */
+  deadline: Timestamp.optional(),
+  tenantId: TenantId.optional(),
+  userId: Key.optional(),
+  metadata: JsonRecord.optional(),
+  startAt: Timestamp.optional(),
+});
+export type StartInstanceRequest = z.infer<typeof StartInstanceRequest>;
+
+/** One result per item, in the order of the request: either the instance or what was wrong. */
+export const StartBatchAnswer = z.object({
+  results: z.array(
+    z.object({
+      index: z.int(),
+      status: z.int().meta({ description: "the HTTP status this item alone would have got" }),
+      instance: InstanceView.optional(),
+      problem: ProblemDetails.optional(),
+    }),
+  ),
+});
+export type StartBatchAnswer = z.infer<typeof StartBatchAnswer>;
+
+/** Seconds to wait until the instance is settled, as in `?wait=30`. */
+const WaitSeconds = z.coerce.number<string | number>().min(0).max(BOUNDS.waitSeconds);
+
+export const GetInstanceQuery = strict("an instance query", {
+  wait: WaitSeconds.optional(),
+  /** Parts to answer, as `status,state.variables.total`. */
+  fields: listOf(z.string().min(1).max(BOUNDS.expression), 100).optional(),
+});
+export type GetInstanceQuery = z.infer<typeof GetInstanceQuery>;
+
+export const INSTANCE_ORDERS = ["createdAt", "-createdAt", "updatedAt", "-updatedAt"] as const;
+export type InstanceOrder = (typeof INSTANCE_ORDERS)[number];
+
+const instanceFilterFields = {
+  ids: listOf(InstanceId, BOUNDS.filterIds).optional(),
+  status: listOf(z.enum(INSTANCE_STATUSES), INSTANCE_STATUSES.length).optional(),
+  workflowId: DefinitionId.optional(),
+  workflowVersion: z.coerce.number<string | number>().int().min(1).optional(),
+  correlationId: Key.optional(),
+  tenantId: TenantId.optional(),
+  currentStep: StepId.optional(),
+  waitingFor: z.string().min(1).max(BOUNDS.pattern).optional(),
+  createdAfter: Timestamp.optional(),
+  createdBefore: Timestamp.optional(),
+  updatedAfter: Timestamp.optional(),
+  updatedBefore: Timestamp.optional(),
+} as const;
+
+/**
+ * The query of `GET /v1/instances`. Beside the named parameters there may be any number of
+ * `variables.<path>=<json>`: take them out with `variableFiltersOf` first.
+ */
+export const ListInstancesQuery = strict("an instance query", {
+  ...instanceFilterFields,
+  order: z.enum(INSTANCE_ORDERS).optional(),
+  ...pageQueryFields,
+});
+export type ListInstancesQuery = z.infer<typeof ListInstancesQuery>;
+
+export const InstancePage = pageOf(InstanceView);
+export type InstancePage = z.infer<typeof InstancePage>;
+
+export const CancelRequest = strict("a cancel request", {
+  reason: z.string().min(1).max(BOUNDS.reason).optional(),
+  /** Default true. */
+  shouldCompensate: z.boolean().optional(),
+  requestedBy: Key.optional(),
+});
+export type CancelRequest = z.infer<typeof CancelRequest>;
+
+export const PauseRequest = strict("a pause request", {
+  /** Resumes by itself at this time. */
+  until: Timestamp.optional(),
+  reason: z.string().min(1).max(BOUNDS.reason).optional(),
+});
+export type PauseRequest = z.infer<typeof PauseRequest>;
+
+export const ResumeRequest = strict("a resume request", {});
+export type ResumeRequest = z.infer<typeof ResumeRequest>;
+
+export const RetryRequest = strict("a retry request", { fromStepId: StepId.optional() });
+export type RetryRequest = z.infer<typeof RetryRequest>;
+
+/** A JSON merge patch (RFC 7396): null removes a member. */
+export const PatchRequest = strict("a patch", {
+  state: strict("state", { variables: JsonRecord.optional() }).optional(),
+  priority: Priority.optional(),
+  deadline: Timestamp.nullable().optional(),
+  metadata: JsonRecord.nullable().optional(),
+});
+export type PatchRequest = z.infer<typeof PatchRequest>;
+
+export interface VariableFilter {
+  /** Segments of the path below `variables`. */
+  readonly path: readonly string[];
+  /** The JSON text that it is compared with. */
+  readonly json: string;
+}
+
+/** Parts a query into `variables.<path>` filters and the rest. A repeated filter counts each time. */
+export function variableFiltersOf(query: Readonly<Record<string, unknown>>): {
+  readonly filters: readonly VariableFilter[];
+  readonly rest: Readonly<Record<string, unknown>>;
+} {
+  const filters: VariableFilter[] = [];
+  const rest: Record<string, unknown> = {};
+  for (const [key, value] of Object.entries(query)) {
+    if (!key.startsWith("variables.")) {
+      rest[key] = value;
+      continue;
+    }
+    const path = key.split(".").slice(1);
+    for (const each of [value].flat()) filters.push({ path, json: String(each) });
+  }
+  return { filters, rest };
+}
+
+/** A parameter with several values: repeated, separated by commas, or both. */
+function listOf<Item extends z.ZodType<unknown, string>>(item: Item, most: number) {
+  return z
+    .union([z.string(), z.array(z.string())])
+    .transform((value) => [value].flat().flatMap((each) => each.split(",")))
+    .pipe(z.array(item).max(most));
+}
