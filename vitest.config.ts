@@ -1,11 +1,23 @@
 import { defineConfig } from "vitest/config";
 
-// Tests run on the sources: only this file activates the condition (see docs/decisions).
+// Tests run on the sources, without a build: only this file activates the condition. The same for
+// the environment in which Vitest loads global set-ups.
 const conditions = ["@millrace/source"];
+const nodeConditions = [...conditions, "module", "node", "development|production"];
+
+/** What needs Postgres and Redis gets one server of each per run. */
+const withServices = {
+  globalSetup: ["test/support/stack.ts"],
+  testTimeout: 60_000,
+  hookTimeout: 60_000,
+};
 
 export default defineConfig({
   resolve: { conditions },
-  ssr: { resolve: { conditions: [...conditions, "module", "node", "development|production"] } },
+  ssr: { resolve: { conditions: nodeConditions } },
+  environments: {
+    __vitest__: { resolve: { conditions: nodeConditions, noExternal: [/^@millrace\//] } },
+  },
   test: {
     projects: [
       {
@@ -21,13 +33,19 @@ export default defineConfig({
       },
       {
         extends: true,
-        test: {
-          name: "integration",
-          include: ["test/integration/**/*.test.ts"],
-          globalSetup: ["test/support/stack.ts"],
-          testTimeout: 60_000,
-          hookTimeout: 60_000,
-        },
+        test: { name: "integration", include: ["test/integration/**/*.test.ts"], ...withServices },
+      },
+      {
+        extends: true,
+        test: { name: "model", include: ["test/model/**/*.test.ts"], ...withServices },
+      },
+      {
+        extends: true,
+        test: { name: "e2e", include: ["test/e2e/**/*.test.ts"], ...withServices },
+      },
+      {
+        extends: true,
+        test: { name: "chaos", include: ["test/chaos/**/*.test.ts"], ...withServices },
       },
     ],
   },

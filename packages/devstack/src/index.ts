@@ -2,6 +2,8 @@ export { startChild, type Child, type ChildOptions, type Exit } from "./child.ts
 export { closeOnSignal } from "./close-on-signal.ts";
 export { DataFolderInUseError } from "./data-folder.ts";
 export { installRedisOnDebian } from "./install-redis.ts";
+export { identityOf, isAlive, type ProcessIdentity } from "./process-identity.ts";
+export { migrate } from "./migrate.ts";
 export { freePort } from "./ports.ts";
 export {
   openPostgres,

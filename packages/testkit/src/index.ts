@@ -1,1 +1,21 @@
-export {};
+export {
+  createDatabase,
+  createEmptyDatabase,
+  createTemplate,
+  type TestDatabase,
+} from "./database.ts";
+export { eventually, type EventuallyOptions } from "./eventually.ts";
+export { fakeClock, type FakeClock } from "./fake-clock.ts";
+export { openLedger, type Ledger, type LedgerEntry, type LedgerRule } from "./ledger.ts";
+export {
+  freeze,
+  kill,
+  startProcess,
+  stopProcesses,
+  thaw,
+  type ProcessOptions,
+  type TestProcess,
+} from "./processes.ts";
+export { createKeyPrefix, type TestRedis } from "./redis.ts";
+export { testServices, type TestServices } from "./services.ts";
+export { freePort } from "@millrace/devstack";

@@ -1,0 +1,19 @@
+/** What the environment says about the services of a test run. */
+export interface TestSettings {
+  /** A server to use instead of an embedded one; the user must be allowed to create databases. */
+  readonly databaseUrl: string | undefined;
+  readonly redisUrl: string | undefined;
+  /**
+   * Whether the embedded Postgres writes through to the disk, as it does for users. Off unless
+   * `MILLRACE_TEST_DURABLE=1`: the tests kill processes, never the machine.
+   */
+  readonly isDurable: boolean;
+}
+
+export function testSettings(): TestSettings {
+  return {
+    databaseUrl: process.env["DATABASE_URL"] || undefined,
+    redisUrl: process.env["REDIS_URL"] || undefined,
+    isDurable: process.env["MILLRACE_TEST_DURABLE"] === "1",
+  };
+}
