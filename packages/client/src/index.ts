@@ -1,1 +1,19 @@
-export {};
+export { MillraceClient } from "./client.ts";
+export type { DefinitionCalls, DefinitionSource, Registered, Validated } from "./definitions.ts";
+export {
+  MillraceApiError,
+  MillraceClientError,
+  MillraceConnectionError,
+  MillraceWaitTimeoutError,
+} from "./errors.ts";
+export type { EventCalls } from "./events.ts";
+export type {
+  ChangeOptions,
+  GetOptions,
+  InstanceCalls,
+  InstanceFilter,
+  ListInstances,
+  StartOptions,
+  WaitOptions,
+} from "./instances.ts";
+export type { CallOptions, ClientOptions } from "./transport.ts";

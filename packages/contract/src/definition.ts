@@ -1,7 +1,7 @@
 import * as z from "zod";
 import { BOUNDS } from "./bounds.ts";
-import { Json, jsonFaults, JsonRecord } from "./json.ts";
-import { type Problem, problemsOf, strict } from "./schema-problems.ts";
+import { Json, JsonRecord, parseJson } from "./json.ts";
+import { type Problem, strict } from "./schema-problems.ts";
 import { RetryDocument } from "./retry.ts";
 import { Variables } from "./steps/set.ts";
 import { StepList } from "./steps/step.ts";
@@ -93,9 +93,6 @@ export type ParsedDocument =
  * expressions, durations and targets are the engine's to check.
  */
 export function parseDocument(value: unknown): ParsedDocument {
-  const faults = jsonFaults(value);
-  if (faults.length > 0) return { problems: faults };
-
-  const parsed = WorkflowDefinition.safeParse(value);
-  return parsed.success ? { document: parsed.data } : { problems: problemsOf(parsed.error, value) };
+  const { data, problems } = parseJson(WorkflowDefinition, value);
+  return problems ? { problems } : { document: data };
 }

@@ -15,14 +15,16 @@ export {
   type JsonObject,
   JsonRecord,
   type JsonValue,
+  parseJson,
 } from "./json.ts";
 export {
   MAX_PROBLEMS,
+  type Parsed,
+  parseWith,
   pointer,
   Problem,
   PROBLEM_CODES,
   type ProblemCode,
-  problemsOf,
   strict,
 } from "./schema-problems.ts";
 export { RetryDocument } from "./retry.ts";

@@ -1,6 +1,6 @@
 import * as z from "zod";
 import { BOUNDS } from "./bounds.ts";
-import { pointer, type Problem } from "./schema-problems.ts";
+import { type Parsed, parseWith, pointer, type Problem } from "./schema-problems.ts";
 
 export type JsonValue =
   | null
@@ -31,6 +31,17 @@ export function isJsonObject(value: JsonValue | undefined): value is JsonObject 
 
 export function isJsonArray(value: JsonValue | undefined): value is readonly JsonValue[] {
   return Array.isArray(value);
+}
+
+/**
+ * Parses what came as JSON: whether it can be stored as such, and its schema. What is nested too
+ * deep does not reach the schema, which may recurse.
+ */
+export function parseJson<T>(schema: z.ZodType<T>, value: unknown): Parsed<T> {
+  const faults = jsonFaults(value);
+  if (faults.some(({ code }) => code === "TOO_DEEP")) return { problems: faults };
+  const parsed = parseWith(schema, value);
+  return faults.length > 0 ? { problems: [...faults, ...(parsed.problems ?? [])] } : parsed;
 }
 
 /** How many faults one walk reports before it stops looking. */

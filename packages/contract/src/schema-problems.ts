@@ -46,7 +46,7 @@ export function pointer(path: readonly PropertyKey[]): string {
 export function strict<const Shape extends z.ZodRawShape>(what: string, shape: Shape) {
   const known = Object.keys(shape);
   return z.strictObject(shape, {
-    // One line per key, in their order: `problemsOf` takes them apart again.
+    // One line per key, in their order: `problemsOfIssue` takes them apart again.
     error: (issue) =>
       issue.code === "unrecognized_keys"
         ? issue.keys.map((key) => unknownField(what, key, known)).join("\n")
@@ -63,24 +63,30 @@ function unknownField(what: string, key: string, known: readonly string[]): stri
   return `${what} has no field ${quote(key)}; ${hint}`;
 }
 
+export type Parsed<T> =
+  | { readonly data: T; readonly problems?: undefined }
+  | { readonly data?: undefined; readonly problems: readonly Problem[] };
+
 /**
- * Turns what zod found in `value` into problems, in the order of the document's text as far as zod
- * keeps it. Of a union told apart by `type` only the chosen member's problems are there.
+ * Parses with a schema, all faults at once. Of a union told apart by `type` only the chosen
+ * member's problems are there.
  */
-export function problemsOf(error: z.ZodError, value: unknown): Problem[] {
-  const problems = error.issues.flatMap((issue) => problemsOfIssue(issue, value));
-  if (problems.length <= MAX_PROBLEMS) return problems;
+export function parseWith<T>(schema: z.ZodType<T>, value: unknown): Parsed<T> {
+  const parsed = schema.safeParse(value, { reportInput: true });
+  if (parsed.success) return { data: parsed.data };
+
+  const problems = parsed.error.issues.flatMap(problemsOfIssue);
+  if (problems.length <= MAX_PROBLEMS) return { problems };
   const more = problems.length - MAX_PROBLEMS + 1;
-  return [
-    ...problems.slice(0, MAX_PROBLEMS - 1),
-    { path: "", code: "TOO_MANY_PROBLEMS", message: `and ${more} more problems` },
-  ];
+  const last = { path: "", code: "TOO_MANY_PROBLEMS", message: `and ${more} more problems` };
+  return { problems: [...problems.slice(0, MAX_PROBLEMS - 1), last] };
 }
 
-function problemsOfIssue(issue: z.core.$ZodIssue, value: unknown): Problem[] {
-  const path = pointer(issue.path);
-  const found = valueAt(value, issue.path);
-  const one = (code: ProblemCode, message: string): Problem[] => [{ path, code, message }];
+function problemsOfIssue(issue: z.core.$ZodIssue): Problem[] {
+  const found = inputOf(issue);
+  const one = (code: ProblemCode, message: string): Problem[] => [
+    { path: pointer(issue.path), code, message },
+  ];
 
   if (issue.code === "unrecognized_keys") {
     const messages = issue.message.split("\n");
@@ -96,11 +102,8 @@ function problemsOfIssue(issue: z.core.$ZodIssue, value: unknown): Problem[] {
     case "invalid_type":
       return one("WRONG_TYPE", `expected ${withArticle(issue.expected)}, got ${typeName(found)}`);
     case "invalid_value": {
-      const allowed = issue.values.map((each) => quote(String(each)));
-      return one(
-        "BAD_VALUE",
-        `${show(found)} is not ${oneOf(allowed)}${suggest(found, issue.values)}`,
-      );
+      const allowed = oneOf(issue.values.map((each) => quote(String(each))));
+      return one("BAD_VALUE", `${show(found)} is not ${allowed}${suggest(found, issue.values)}`);
     }
     case "invalid_union":
       return "options" in issue && issue.discriminator === "type"
@@ -111,18 +114,9 @@ function problemsOfIssue(issue: z.core.$ZodIssue, value: unknown): Problem[] {
         ? one("TOO_LONG", `at most ${issue.maximum} ${unitOf(issue.origin)}, got ${sizeOf(found)}`)
         : one("OUT_OF_RANGE", `must be at most ${issue.maximum}, got ${show(found)}`);
     case "too_small":
-      if (issue.origin === "string" || issue.origin === "array") {
-        return one(
-          "TOO_SHORT",
-          Number(issue.minimum) === 1
-            ? "must not be empty"
-            : `must have at least ${issue.minimum} ${unitOf(issue.origin)}`,
-        );
-      }
-      return one(
-        "OUT_OF_RANGE",
-        `must be ${issue.inclusive ? "at least" : "more than"} ${issue.minimum}, got ${show(found)}`,
-      );
+      return issue.origin === "string" || issue.origin === "array"
+        ? one("TOO_SHORT", "must not be empty")
+        : one("OUT_OF_RANGE", `must be at least ${issue.minimum}, got ${show(found)}`);
     case "invalid_format":
       return one("BAD_FORMAT", `${show(found)}: ${issue.message}`);
     case "invalid_key":
@@ -132,6 +126,19 @@ function problemsOfIssue(issue: z.core.$ZodIssue, value: unknown): Problem[] {
     case "not_multiple_of":
       return one("BAD_VALUE", issue.message);
   }
+}
+
+/** The value that the issue is about; `undefined` when there is none at its path. */
+function inputOf(issue: z.core.$ZodIssue): unknown {
+  const { input } = issue;
+  // What zod reports for a discriminator is the whole object.
+  return "discriminator" in issue && issue.discriminator !== undefined && isObject(input)
+    ? input[issue.discriminator]
+    : input;
+}
+
+function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === "object" && value !== null;
 }
 
 function missingField(issue: z.core.$ZodIssue): string {
@@ -147,17 +154,6 @@ function missingField(issue: z.core.$ZodIssue): string {
 function unknownStepType(found: unknown, types: readonly z.core.util.Primitive[]): string {
   const known = types.map(String);
   return `there is no step type ${show(found)}${suggest(found, types)}; known: ${known.join(", ")}`;
-}
-
-function valueAt(value: unknown, path: readonly PropertyKey[]): unknown {
-  let current = value;
-  for (const key of path) {
-    if (typeof current !== "object" || current === null || !Object.hasOwn(current, key)) {
-      return undefined;
-    }
-    current = Reflect.get(current, key);
-  }
-  return current;
 }
 
 function suggest(found: unknown, known: readonly unknown[]): string {
@@ -216,6 +212,8 @@ function unitOf(origin: string): string {
 
 function typeName(value: unknown): string {
   if (value === null) return "null";
+  if (Number.isNaN(value)) return "something else";
+  if (typeof value === "number") return `the number ${value}`;
   return withArticle(Array.isArray(value) ? "array" : typeof value);
 }
 
