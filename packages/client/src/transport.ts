@@ -93,7 +93,7 @@ export function openTransport({
     }
 
     const data = parse(text);
-    if (response.ok || call.accept?.includes(response.status)) {
+    if (response.ok || (call.accept?.includes(response.status) && !isProblem(response))) {
       return { status: response.status, headers: response.headers, data: data as T };
     }
     throw new MillraceApiError(problemOf(response, data), retryAfterSeconds(response));
@@ -106,7 +106,7 @@ function queryString(query: Call["query"] = {}): string {
     if (value === undefined) continue;
     parameters.set(name, Array.isArray(value) ? value.join(",") : String(value));
   }
-  return parameters.size > 0 ? `?${parameters}` : "";
+  return parameters.size > 0 ? `?${parameters.toString()}` : "";
 }
 
 function headersOf(call: Call, common: Readonly<Record<string, string>>): Record<string, string> {
@@ -128,6 +128,10 @@ function parse(text: string): unknown {
   } catch {
     return text;
   }
+}
+
+function isProblem(response: Response): boolean {
+  return response.headers.get("content-type")?.startsWith(PROBLEM_MEDIA_TYPE) ?? false;
 }
 
 /** The problem in an answer, or one made up for what a proxy or another server says. */

@@ -1,1 +1,26 @@
-export {};
+export type { TaskContext, TaskInstance, TaskLog, TaskLogger } from "./context.ts";
+export {
+  defineTask,
+  isTask,
+  type Task,
+  taskFault,
+  type ValueIssue,
+  type ValueSchema,
+} from "./define-task.ts";
+export {
+  errorDetailsOf,
+  errorMessageOf,
+  errorNameOf,
+  isTaskError,
+  retryableOf,
+  TaskError,
+  type TaskErrorOptions,
+} from "./task-error.ts";
+export {
+  MillraceApiError,
+  MillraceClient,
+  MillraceClientError,
+  MillraceConnectionError,
+  MillraceWaitTimeoutError,
+} from "@millrace/client";
+export type { JsonValue, RetryDocument, WorkflowDefinition } from "@millrace/contract";
