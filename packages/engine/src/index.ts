@@ -1,1 +1,39 @@
-export {};
+export { InvariantError } from "./assert.ts";
+export { createSnapshot } from "./decide/start.ts";
+export type { NewInstance } from "./decide/start.ts";
+export { decide, isNeeds } from "./decide/decide.ts";
+export { eventSatisfies, matcherOf, triggerPath } from "./decide/wait.ts";
+export type * from "./definition/definition.ts";
+export { BadValueError, DefinitionError } from "./errors.ts";
+export { advanceInMemory, claimInMemory, fold, memoryInstance, readsOf } from "./fold.ts";
+export type { HistoryStep, MemoryInstance } from "./fold.ts";
+export { defaultRetryPolicy, nextAttemptDelayMs, resolveRetryPolicy, spread } from "./retry.ts";
+export type { RetryPolicy } from "./retry.ts";
+export type * from "./state/decision.ts";
+export { mergeReads, noReads } from "./state/reads.ts";
+export type { ExecutionRead, Needs, ReadRequest, Reads } from "./state/reads.ts";
+export { taskError } from "./state/signal.ts";
+export type { EventFact, ExecutionRef, Signal, SignalKind, TaskFailure } from "./state/signal.ts";
+export { executionKey, isSettled } from "./state/snapshot.ts";
+export type {
+  Cancellation,
+  Compensation,
+  JsonObject,
+  LiveExecution,
+  Snapshot,
+  TimerKind,
+  WorkflowError,
+} from "./state/snapshot.ts";
+export {
+  compensationStatuses,
+  instanceChanges,
+  instanceStatuses,
+  isStepSettled,
+  isTerminal,
+  stepChanges,
+  stepStatuses,
+} from "./state/status.ts";
+export type { CompensationStatus, InstanceStatus, StepStatus } from "./state/status.ts";
+export { durationMs, durationToMs, formatDuration, isRefusal, parseDuration } from "./definition/duration.ts";
+export type { Duration } from "./definition/duration.ts";
+export { candidatePatterns, patternMatches } from "./definition/pattern.ts";

@@ -1,6 +1,6 @@
 import type { EqualityConjunct, Expression, Json, Template } from "@millrace/expressions";
 import type { RetryPolicy } from "../retry.ts";
-import type { DurationValue } from "./duration.ts";
+import type { Duration } from "./duration.ts";
 
 /**
  * A workflow definition in the form that decisions work on: the graph by step id, every expression
@@ -27,6 +27,9 @@ export interface Definition {
   /** Number of steps, for progress. */
   readonly size: number;
 }
+
+/** A duration, or a template whose value is an ISO-8601 duration. */
+export type DurationValue = { readonly duration: Duration } | { readonly template: Template };
 
 export interface Transitions {
   readonly conditions: readonly { readonly when: Expression; readonly to: string }[];

@@ -1,5 +1,6 @@
-import type { Scope, Template } from "@millrace/expressions";
+import type { Scope } from "@millrace/expressions";
 import { BadValueError } from "../errors.ts";
+import type { DurationValue } from "./definition.ts";
 
 /**
  * An ISO-8601 duration. Months and years have no fixed length, so they are kept apart until the date
@@ -9,9 +10,6 @@ export interface Duration {
   readonly months: number;
   readonly ms: number;
 }
-
-/** A duration, or a template whose value is an ISO-8601 duration. */
-export type DurationValue = { readonly duration: Duration } | { readonly template: Template };
 
 /** Why a text is not what it should be: a sentence part that follows the text in quotes. */
 export interface Refusal {

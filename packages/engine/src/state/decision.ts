@@ -148,4 +148,6 @@ export interface Decision {
   readonly commands: readonly Command[];
   readonly guards: readonly Guard[];
   readonly entries: readonly HistoryEntry[];
+  /** Execution keys whose rows were RUNNING, where that made a difference: kept for the replay. */
+  readonly observedRunning: readonly string[];
 }

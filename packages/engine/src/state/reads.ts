@@ -10,8 +10,10 @@ export interface ExecutionRead {
   readonly status: StepStatus;
   readonly attempt: number;
   readonly fence: number;
-  /** Undefined while there is none, or where it was left out for its size. */
+  /** Undefined while there is none, or where it was left out. */
   readonly output: Json | undefined;
+  /** There is an output, too large to come along unasked. */
+  readonly outputLeftOut: boolean;
   readonly error: WorkflowError | null;
   /** Completion number within the instance, null unless COMPLETED. */
   readonly completion: number | null;

@@ -35,6 +35,12 @@ export interface TaskFailure {
  */
 export type Signal =
   | { readonly kind: "started" }
+  | { readonly kind: "scheduled"; readonly startAt: Date }
+  /**
+   * Written into the history before the signals of a decision that relied on these rows being
+   * RUNNING, since claims leave no other trace. Execution keys. Decides nothing by itself.
+   */
+  | { readonly kind: "observedRunning"; readonly executions: readonly string[] }
   | ({ readonly kind: "stepSucceeded"; readonly output: Json } & ExecutionRef)
   | ({
       readonly kind: "stepFailed";

@@ -34,6 +34,8 @@ export interface Compensation {
   readonly frozen: boolean;
   readonly plan: readonly string[];
   readonly targets: readonly string[];
+  /** Index in the plan of the one that runs, or runs next. */
+  readonly next: number;
   readonly completed: readonly string[];
   readonly failed: readonly {
     readonly stepId: string;

@@ -1,0 +1,107 @@
+import type { Definition } from "../definition/definition.ts";
+import type { Decision } from "../state/decision.ts";
+import type { Needs, Reads } from "../state/reads.ts";
+import type { ExecutionRef, Signal } from "../state/signal.ts";
+import type { LiveExecution, Snapshot } from "../state/snapshot.ts";
+import { isSettled } from "../state/snapshot.ts";
+import { isTerminal } from "../state/status.ts";
+import { requestCancel, triggerCancel } from "./cancel.ts";
+import { completeIfDone } from "./end.ts";
+import { failAttempt, poison, succeed, timeOutAttempt } from "./finish-step.ts";
+import { MissingReads } from "./scope.ts";
+import { schedule, start } from "./start.ts";
+import { fireTimer } from "./timer.ts";
+import type { Turn } from "./turn.ts";
+import { changeStatus, closeTurn, liveExecution, openTurn, removeLive } from "./turn.ts";
+import { applyEvent, refreshKeys } from "./wait.ts";
+import { walk } from "./walk.ts";
+
+/**
+ * Applies signals to one instance, in order, and says what must happen next.
+ *
+ * Pure: the only clock is `now`, and chance is derived from ids. Total: a signal that arrives late or
+ * twice changes nothing; if none changes anything, the snapshot comes back by identity with nothing to
+ * write. Several signals fold into one decision, as if each had been decided and committed in turn.
+ *
+ * @returns The decision, or the rows that it needs in `reads`: load them and ask again.
+ */
+export function decide(
+  definition: Definition,
+  snapshot: Snapshot,
+  signals: readonly Signal[],
+  reads: Reads,
+  now: Date,
+): Decision | Needs {
+  const turn = openTurn(definition, snapshot, reads, now);
+  try {
+    for (const signal of signals) {
+      apply(turn, signal);
+      completeIfDone(turn);
+    }
+    if (turn.entries.length > 0) conclude(turn);
+    return closeTurn(turn);
+  } catch (thrown) {
+    if (thrown instanceof MissingReads) return { needs: thrown.requests };
+    throw thrown;
+  }
+}
+
+export function isNeeds(answer: Decision | Needs): answer is Needs {
+  return "needs" in answer;
+}
+
+/** The one switch. Each case finds what the signal speaks of, or lets it go as void. */
+function apply(turn: Turn, signal: Signal): void {
+  if (isSettled(turn.state)) return;
+
+  switch (signal.kind) {
+    case "observedRunning":
+      return;
+    case "scheduled":
+      return schedule(turn, signal.startAt);
+    case "started":
+      return start(turn);
+    case "stepSucceeded":
+      return withLive(turn, signal, (execution) => succeed(turn, execution, signal.output));
+    case "stepFailed":
+      return withLive(turn, signal, (execution) => failAttempt(turn, execution, signal));
+    case "attemptTimedOut":
+      return withLive(turn, signal, (execution) => timeOutAttempt(turn, execution, signal));
+    case "poisoned":
+      return withLive(turn, signal, (execution) => poison(turn, execution, signal.deliveries));
+    case "timerFired":
+      return fireTimer(turn, signal);
+    case "eventMatched": {
+      const execution = liveExecution(turn, signal.path, signal.iteration);
+      if (execution?.phase !== "WAITING" || isTerminal(turn.state.status)) return;
+      removeLive(turn, execution);
+      return walk(turn, applyEvent(turn, execution, signal.event));
+    }
+    case "cancelTriggered":
+      return triggerCancel(turn, signal.trigger, signal.event);
+    case "cancelRequested":
+      return requestCancel(turn, signal);
+  }
+}
+
+/** The execution, if it is live and still at the attempt that the signal speaks of. */
+function withLive(
+  turn: Turn,
+  { path, iteration, attempt }: ExecutionRef,
+  act: (execution: LiveExecution) => void,
+): void {
+  const execution = liveExecution(turn, path, iteration);
+  if (execution?.attempt !== attempt || execution.phase === "WAITING") return;
+  act(execution);
+}
+
+/** What holds after every decision, whatever it was. */
+function conclude(turn: Turn): void {
+  const { status } = turn.state;
+  if (status === "RUNNING" || status === "WAITING_FOR_EVENT") {
+    const live = Object.values(turn.state.live);
+    const waiting = live.every(({ phase }) => phase === "WAITING");
+    changeStatus(turn, waiting ? "WAITING_FOR_EVENT" : "RUNNING");
+  }
+  if (!isTerminal(status)) refreshKeys(turn);
+}

@@ -1,0 +1,174 @@
+import type { Graph } from "./graph.ts";
+import { cyclicComponents, reachable } from "./graph.ts";
+import type { NearName } from "./near-name.ts";
+import { didYouMean, nearNames } from "./near-name.ts";
+import type { Edge, Outline, StepOutline } from "./outline.ts";
+import type { ProblemList } from "./problem.ts";
+
+/** Whatever concerns step ids and the ways between steps. */
+export function checkGraph(outline: Outline, list: ProblemList): void {
+  checkIds(outline, list);
+  const near = nearNames(outline.byId.keys());
+  checkTargets(outline, near, list);
+  checkCompensationPairs(outline, near, list);
+  const ways = waysOf(outline, near);
+  checkReachable(outline, ways, list);
+  checkCycles(outline, ways, list);
+}
+
+function checkIds({ steps, compensationSteps }: Outline, list: ProblemList): void {
+  const taken = new Map<string, string>();
+  for (const { stepId, path } of [...steps, ...compensationSteps]) {
+    if (stepId === undefined) continue;
+    const first = taken.get(stepId);
+    if (first === undefined) taken.set(stepId, path);
+    else {
+      const message = `the id ${quote(stepId)} is already that of ${first}; ids are unique over steps and compensationSteps`;
+      list.add(`${path}/stepId`, "DUPLICATE_ID", message);
+    }
+  }
+}
+
+function checkTargets(outline: Outline, near: NearName, list: ProblemList): void {
+  const compensations = new Set(outline.compensationSteps.map(({ stepId }) => stepId));
+  for (const { edges } of outline.steps) {
+    for (const { to, path } of edges) {
+      if (outline.byId.has(to)) continue;
+      const message = compensations.has(to)
+        ? `${quote(to)} is a compensation step; those run by themselves, and a transition leads to a step`
+        : `there is no step ${quote(to)}${didYouMean(near(to))}`;
+      list.add(path, "UNKNOWN_STEP", message);
+    }
+  }
+}
+
+/** Steps of other types do nothing outside the instance that could be undone. */
+const compensable: ReadonlySet<string> = new Set([
+  "TASK",
+  "EVENT_WAIT",
+  "PARALLEL",
+  "MAP",
+  "SUB_WORKFLOW",
+  "EMIT_EVENT",
+]);
+
+function checkCompensationPairs(outline: Outline, near: NearName, list: ProblemList): void {
+  const undone = new Map<string, string>();
+  const own = new Set(outline.compensationSteps.map(({ stepId }) => stepId));
+  for (const { compensationFor: target, path: stepPath } of outline.compensationSteps) {
+    if (target === undefined) continue;
+    const path = `${stepPath}/compensationFor`;
+    const step = outline.byId.get(target);
+    if (step === undefined) {
+      const message = own.has(target)
+        ? `${quote(target)} is itself a compensation step and is not undone`
+        : `there is no step ${quote(target)}${didYouMean(near(target))}`;
+      list.add(path, "UNKNOWN_STEP", message);
+    } else if (step.type !== undefined && isKnownType(step.type) && !compensable.has(step.type)) {
+      const message = `${quote(target)} is a ${step.type} step, which has no effect outside the instance to undo`;
+      list.add(path, "NOT_COMPENSABLE", message);
+    }
+    const first = undone.get(target);
+    if (first === undefined) undone.set(target, stepPath);
+    else {
+      const message = `${quote(target)} already has the compensation step at ${first}; do both in one task`;
+      list.add(path, "DUPLICATE_COMPENSATION", message);
+    }
+  }
+}
+
+function isKnownType(type: string): boolean {
+  return compensable.has(type) || ["DELAY", "CHOICE", "SET", "END"].includes(type);
+}
+
+interface Ways {
+  /** Steps by index. */
+  readonly graph: Graph;
+  /** Steps with a way to nowhere. */
+  readonly dangling: ReadonlySet<number>;
+}
+
+/**
+ * An unknown target that nearly names a step counts as a way to it: the slip of a key is one problem,
+ * and not also that of every step behind it.
+ */
+function waysOf({ steps, byId }: Outline, near: NearName): Ways {
+  const indexOf = new Map(steps.map((step, index) => [step, index]));
+  const dangling = new Set<number>();
+  const graph = steps.map((step, index) => {
+    const targets = new Set<number>();
+    for (const { to } of livingEdges(step)) {
+      const target = byId.get(to) ?? byId.get(near(to) ?? "");
+      const targetIndex = target && indexOf.get(target);
+      if (targetIndex === undefined) dangling.add(index);
+      else targets.add(targetIndex);
+    }
+    return [...targets];
+  });
+  return { graph, dangling };
+}
+
+/** An END leads on only when its condition is false. */
+function livingEdges({ type, fields, edges }: StepOutline): readonly Edge[] {
+  const ends = type === "END" && fields["condition"] === undefined;
+  return ends ? edges.filter(({ kind }) => kind === "error") : edges;
+}
+
+function checkReachable({ steps, byId }: Outline, { graph }: Ways, list: ProblemList): void {
+  if (steps.length === 0) return;
+  const reached = reachable(graph, 0);
+  const first = steps[0]?.stepId;
+  for (const [index, step] of steps.entries()) {
+    // Without an id, or with one that is taken, nothing can lead to it; that is reported already.
+    if (reached[index] || step.stepId === undefined || byId.get(step.stepId) !== step) continue;
+    const message = `no way leads to ${quote(step.stepId)} from the first step${first === undefined ? "" : `, ${quote(first)}`}; add a transition to it or take it out`;
+    list.add(step.path, "UNREACHABLE_STEP", message);
+  }
+}
+
+/** Steps that do no waiting. A type that is not known may be anything, so it is not among them. */
+const hasty: ReadonlySet<string> = new Set(["TASK", "CHOICE", "SET", "END", "EMIT_EVENT"]);
+
+/**
+ * A loop needs something that slows it down or leads out of it. A cycle of steps that do not wait,
+ * each with exactly one way to go on, is refused; one that has conditions, none of which leaves it,
+ * is suspicious.
+ */
+function checkCycles({ steps }: Outline, { graph, dangling }: Ways, list: ProblemList): void {
+  for (const component of cyclicComponents(graph)) {
+    const members = component.map((index) => steps[index]).filter((step) => step !== undefined);
+    if (members.some(({ type }) => type === undefined || !hasty.has(type))) continue;
+    const inside = new Set(component);
+    const leaves = component.some(
+      (index) =>
+        dangling.has(index) ||
+        mayEnd(steps[index]) ||
+        graph[index]?.some((target) => !inside.has(target)) === true,
+    );
+    if (leaves) continue;
+    const path = members[0]?.path ?? "";
+    const loop = `the loop of ${nameSome(members.map(({ stepId }) => stepId ?? "?"))}`;
+    if (component.every((index) => graph[index]?.length === 1)) {
+      const message = `${loop} goes round for ever: put a DELAY or an EVENT_WAIT into it, or a condition that leads out`;
+      list.add(path, "CYCLE_WITHOUT_WAIT", message);
+    } else {
+      const message = `${loop} goes round for ever: none of its conditions leads out of it`;
+      list.warn(path, "ENDLESS_CYCLE", message);
+    }
+  }
+}
+
+/** A step can be the end of its branch: an END, or one whose transitions have no default. */
+function mayEnd(step: StepOutline | undefined): boolean {
+  if (step === undefined) return false;
+  return step.type === "END" || !step.edges.some(({ kind }) => kind === "default");
+}
+
+function nameSome(stepIds: readonly string[]): string {
+  const shown = stepIds.slice(0, 5).map(quote).join(", ");
+  return stepIds.length > 5 ? `${shown} and ${stepIds.length - 5} more` : shown;
+}
+
+function quote(text: string): string {
+  return JSON.stringify(text);
+}

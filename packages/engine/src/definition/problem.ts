@@ -1,0 +1,96 @@
+import type { Problem } from "@millrace/contract";
+import { MAX_PROBLEMS } from "@millrace/contract";
+
+/**
+ * What can be wrong with a definition beyond its shape, and what each code means. The codes of the
+ * shape are the contract's `PROBLEM_CODES`.
+ */
+export const definitionCodes = {
+  DUPLICATE_ID: "an id that another step or compensation step already has",
+  UNKNOWN_STEP: "a step id that the definition does not have",
+  UNREACHABLE_STEP: "a step to which no way leads from the first one",
+  CYCLE_WITHOUT_WAIT: "a loop that nothing delays and nothing can leave",
+  DUPLICATE_COMPENSATION: "a second compensation step for one step",
+  NOT_COMPENSABLE: "a compensation for a step that has no effect outside",
+  BAD_EXPRESSION: "an expression that does not parse or uses what expressions may not",
+  UNKNOWN_NAME: "an expression that names a root, a member or a function that does not exist",
+  EVENT_NOT_AT_HAND: "an expression that reads the event where there is none",
+  BAD_DURATION: "a text that is no ISO-8601 duration",
+  BAD_TIME: "a text that is no ISO-8601 time",
+  BAD_PATTERN: "an event pattern that is not well formed",
+  RESERVED_PATTERN: 'a use of patterns under "workflow." that they do not allow',
+  BAD_PATH: "a path into an event's payload that is not well formed",
+  BAD_VARIABLE: "a variable's name that is refused",
+  NOT_SUPPORTED_YET: "a part of the language that this version does not run",
+} as const satisfies Record<string, string>;
+export type DefinitionCode = keyof typeof definitionCodes;
+
+/** What is allowed in a definition and yet likely not what its author meant. */
+export const definitionWarningCodes = {
+  WAIT_WITHOUT_TIMEOUT: "a wait that may last for ever",
+  ENDLESS_CYCLE: "a loop that no condition leaves",
+  NEVER_TAKEN: "a transition, choice or error handler that an earlier one shadows",
+  NEVER_MATCHES: "a pattern that no event can have",
+  NEVER_THERE: "a read of a step that cannot have run before",
+  NO_EFFECT: "a field that means nothing where it stands",
+  INTERVAL_CAPPED: "a retry interval above the longest one",
+  NOT_EVALUATED: "an expression in a place that takes values as they are",
+} as const satisfies Record<string, string>;
+export type DefinitionWarningCode = keyof typeof definitionWarningCodes;
+
+/** Problems as they are found, bounded in number. */
+export interface ProblemList {
+  add(path: string, code: DefinitionCode, message: string): void;
+  warn(path: string, code: DefinitionWarningCode, message: string): void;
+  readonly problems: readonly Problem[];
+  readonly warnings: readonly Problem[];
+}
+
+/**
+ * @param known Problems of the document's shape, listed first. What is found at one of their places,
+ *   or below it, only follows from them and is left out.
+ */
+export function problemList(known: readonly Problem[]): ProblemList {
+  const spoiled = new Set(known.map(({ path }) => path));
+  const problems = boundedList(known);
+  const warnings = boundedList([]);
+  const isSpoiled = (path: string): boolean => {
+    if (spoiled.size === 0) return false;
+    for (let end = path.length; end > 0; end = path.lastIndexOf("/", end - 1)) {
+      if (spoiled.has(path.slice(0, end))) return true;
+    }
+    return spoiled.has("");
+  };
+  return {
+    add: (path, code, message) => {
+      if (!isSpoiled(path)) problems.push({ path, code, message });
+    },
+    warn: (path, code, message) => {
+      if (!isSpoiled(path)) warnings.push({ path, code, message });
+    },
+    get problems() {
+      return problems.all();
+    },
+    get warnings() {
+      return warnings.all();
+    },
+  };
+}
+
+function boundedList(first: readonly Problem[]) {
+  const kept = [...first];
+  let dropped = 0;
+  return {
+    push: (problem: Problem): void => {
+      if (kept.length < MAX_PROBLEMS - 1) kept.push(problem);
+      else dropped += 1;
+    },
+    all: (): readonly Problem[] =>
+      dropped === 0
+        ? kept
+        : [
+            ...kept,
+            { path: "", code: "TOO_MANY_PROBLEMS", message: `and ${dropped} more problems` },
+          ],
+  };
+}

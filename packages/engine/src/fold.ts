@@ -1,0 +1,116 @@
+import type { Definition } from "./definition/definition.ts";
+import { decide, isNeeds } from "./decide/decide.ts";
+import { InvariantError } from "./assert.ts";
+import type { Decision, ExecutionUpdate, NewExecution } from "./state/decision.ts";
+import type { ExecutionRead, Reads } from "./state/reads.ts";
+import type { Signal } from "./state/signal.ts";
+import type { Snapshot } from "./state/snapshot.ts";
+import { executionKey } from "./state/snapshot.ts";
+import type { StepStatus } from "./state/status.ts";
+
+/** What one commit folded: the signals in order, and the time that the decision was given. */
+export interface HistoryStep {
+  readonly at: Date;
+  readonly signals: readonly Signal[];
+}
+
+/**
+ * An instance and its step rows in memory: what the store keeps, without a store. It serves replay,
+ * simulation and model tests.
+ */
+export interface MemoryInstance {
+  readonly snapshot: Snapshot;
+  /** By execution key, in the order in which they began. */
+  readonly executions: ReadonlyMap<string, ExecutionRead>;
+}
+
+export function memoryInstance(snapshot: Snapshot): MemoryInstance {
+  return { snapshot, executions: new Map() };
+}
+
+/** Decides and, in memory, commits. Everything is at hand, so nothing is ever missing. */
+export function advanceInMemory(
+  definition: Definition,
+  instance: MemoryInstance,
+  signals: readonly Signal[],
+  now: Date,
+): { readonly instance: MemoryInstance; readonly decision: Decision } {
+  const observed = signals.reduce(applyObserved, instance);
+  const decision = decide(definition, observed.snapshot, signals, readsOf(observed), now);
+  if (isNeeds(decision)) throw new InvariantError("a decision needs rows that do not exist");
+  return { instance: commitInMemory(observed, decision), decision };
+}
+
+/** Replays a history: the snapshot that it leads to (DESIGN, History). */
+export function fold(
+  definition: Definition,
+  created: Snapshot,
+  history: readonly HistoryStep[],
+): MemoryInstance {
+  return history.reduce(
+    (instance, { signals, at }) => advanceInMemory(definition, instance, signals, at).instance,
+    memoryInstance(created),
+  );
+}
+
+/** A worker has taken the row. Claims leave the snapshot as it is. */
+export function claimInMemory(instance: MemoryInstance, key: string): MemoryInstance {
+  return withStatus(instance, key, "RUNNING");
+}
+
+export function readsOf({ executions }: MemoryInstance): Reads {
+  const latest = new Map([...executions.values()].map((read) => [read.path, read]));
+  return { latest, executions, all: true };
+}
+
+function applyObserved(instance: MemoryInstance, signal: Signal): MemoryInstance {
+  if (signal.kind !== "observedRunning") return instance;
+  return signal.executions.reduce(claimInMemory, instance);
+}
+
+function withStatus(instance: MemoryInstance, key: string, status: StepStatus): MemoryInstance {
+  const read = instance.executions.get(key);
+  if (read === undefined) return instance;
+  const executions = new Map(instance.executions).set(key, { ...read, status });
+  return { ...instance, executions };
+}
+
+function commitInMemory({ executions }: MemoryInstance, decision: Decision): MemoryInstance {
+  const next = new Map(executions);
+  for (const row of decision.inserts) next.set(executionKey(row.path, row.iteration), inserted(row));
+  for (const update of decision.updates) {
+    const key = executionKey(update.path, update.iteration);
+    const before = next.get(key);
+    if (before === undefined) throw new InvariantError(`update of an unknown execution ${key}`);
+    next.set(key, updated(before, update));
+  }
+  return { snapshot: decision.snapshot, executions: next };
+}
+
+function inserted(row: NewExecution): ExecutionRead {
+  const { stepId, path, iteration, status, attempt, output, error, completion } = row;
+  return {
+    stepId,
+    path,
+    iteration,
+    status,
+    attempt,
+    fence: 0,
+    output,
+    outputLeftOut: false,
+    error,
+    completion,
+  };
+}
+
+function updated(before: ExecutionRead, update: ExecutionUpdate): ExecutionRead {
+  const { status, attempt, output, error, completion } = update;
+  return {
+    ...before,
+    status,
+    attempt,
+    output: output ?? before.output,
+    error: error ?? before.error,
+    completion: completion ?? before.completion,
+  };
+}
