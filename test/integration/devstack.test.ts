@@ -86,13 +86,13 @@ test("Redis begins empty after a restart, unless it is persistent", async () => 
     }),
   ]);
   if (!volatile || !persistent) throw new Error("no Redis");
-  for (const { url } of [volatile, persistent]) await redis(url, (it) => it.set("key", "value"));
+  for (const { url } of [volatile, persistent]) await onRedis(url, (it) => it.set("key", "value"));
 
   await Promise.all([volatile.restart("kill"), persistent.restart("kill")]);
 
-  expect(await redis(volatile.url, (it) => it.get("key"))).toBeNull();
-  expect(await redis(persistent.url, (it) => it.get("key"))).toBe("value");
-  expect(await redis(volatile.url, (it) => it.config("GET", "maxmemory-policy"))).toContain(
+  expect(await onRedis(volatile.url, (it) => it.get("key"))).toBeNull();
+  expect(await onRedis(persistent.url, (it) => it.get("key"))).toBe("value");
+  expect(await onRedis(volatile.url, (it) => it.config("GET", "maxmemory-policy"))).toContain(
     "noeviction",
   );
   await Promise.all([volatile.stop(), persistent.stop()]);
@@ -137,7 +137,7 @@ async function query(url: string, text: string): Promise<unknown[]> {
   }
 }
 
-async function redis<T>(url: string, use: (client: Redis) => Promise<T>): Promise<T> {
+async function onRedis<T>(url: string, use: (client: Redis) => Promise<T>): Promise<T> {
   const client = new Redis(url);
   try {
     return await use(client);

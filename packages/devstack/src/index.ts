@@ -12,3 +12,5 @@ export {
   type PostgresStopMode,
 } from "./postgres.ts";
 export { findRedis, howToGetRedis, openRedis, type Redis, type RedisOptions } from "./redis.ts";
+export { openStack, type QueueBackend, type Stack, type StackOptions } from "./stack.ts";
+export { type Role, type StackEvent, type StackOutput } from "./supervise.ts";
