@@ -1,0 +1,37 @@
+import type { IQueueBackend, Processor, Queue as BullQueue } from "bullmq";
+import type { Wake } from "./wake.ts";
+import type { PacedWorker } from "./worker.ts";
+
+/** A BullMQ queue, to add to and to ask. */
+export type Publisher = Pick<BullQueue<unknown, void>, "addBulk" | "remove" | "getJobCounts">;
+
+/** A consuming worker of either backend. */
+export type ConsumingWorker = Pick<
+  PacedWorker,
+  "pause" | "resume" | "close" | "isRunning" | "waitUntilReady"
+> & {
+  on(event: "error", listener: (error: Error) => void): unknown;
+  on(event: "stalled", listener: (jobId: string) => void): unknown;
+  getBackend(): Pick<IQueueBackend, "disconnectBlocking" | "reconnectBlocking">;
+};
+
+/** What differs between Redis and Postgres as the carrier of jobs. Names are those of BullMQ queues. */
+export interface Backend {
+  readonly kind: "redis" | "postgres";
+  /** Whether a command sent now has somewhere to go. */
+  readonly reachable: boolean;
+  /**
+   * Waits out a dropped connection for the fraction of a second that a reconnect takes.
+   *
+   * @returns Whether it is reachable; false at once when it has been away for longer.
+   */
+  regained(): Promise<boolean>;
+  publisher(name: string): Publisher;
+  worker(name: string, process: Processor<unknown, void>, concurrency: number): ConsumingWorker;
+  known(name: string, jobIds: readonly string[]): Promise<ReadonlySet<string>>;
+  readEpoch(): Promise<string | undefined>;
+  writeEpoch(value: string): Promise<void>;
+  readonly wake: Wake;
+  ping(): Promise<void>;
+  close(): Promise<void>;
+}

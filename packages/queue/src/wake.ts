@@ -1,0 +1,124 @@
+import type { Redis } from "ioredis";
+import { describe } from "./errors.ts";
+import { type QueueLog, TroubleLog } from "./log.ts";
+
+/** What may have changed. With a suffix (`instance.<id>`) only those who ask for it hear it. */
+export type WakeTopic = "instance" | "event" | "schedule" | "step" | "stream" | "timer" | "worker";
+export type WakeChannel = WakeTopic | `${WakeTopic}.${string}`;
+export type WakeMessage = Readonly<Record<string, unknown>>;
+/** An empty message says "look at everything": some may have been missed. */
+export type WakeListener = (message: WakeMessage) => void;
+
+/**
+ * Tells other processes to look at Postgres now instead of at their next poll. A wake may be lost,
+ * come late or come for nothing; whatever leans on one needs a poll behind it.
+ */
+export interface Wake {
+  /** Sends and forgets: never throws, never waits, dropped when nobody can be reached. */
+  publish(channel: WakeChannel, message: object): void;
+  /** @returns Takes the listener off again. */
+  subscribe(channel: WakeChannel, listener: WakeListener): () => void;
+}
+
+/** The listeners of one process by channel. A listener that throws harms no other. */
+export class Listeners {
+  readonly #byChannel = new Map<string, Set<WakeListener>>();
+  readonly #trouble: TroubleLog;
+
+  constructor(log: QueueLog) {
+    this.#trouble = new TroubleLog(log);
+  }
+
+  /** @returns Whether it is the first one of the channel. */
+  add(channel: string, listener: WakeListener): boolean {
+    const listeners = this.#byChannel.get(channel);
+    if (listeners) listeners.add(listener);
+    else this.#byChannel.set(channel, new Set([listener]));
+    return !listeners;
+  }
+
+  /** @returns Whether it was the last one of the channel. */
+  remove(channel: string, listener: WakeListener): boolean {
+    const listeners = this.#byChannel.get(channel);
+    if (!listeners?.delete(listener) || listeners.size > 0) return false;
+    return this.#byChannel.delete(channel);
+  }
+
+  call(channel: string, message: WakeMessage): void {
+    for (const listener of this.#byChannel.get(channel) ?? []) {
+      try {
+        listener(message);
+      } catch (error) {
+        this.#trouble.warn({ channel }, "a wake listener threw", describe(error));
+      }
+    }
+  }
+
+  callAll(): void {
+    for (const channel of this.#byChannel.keys()) this.call(channel, {});
+  }
+}
+
+/** Reads what was sent; anything that is not an object counts as "look at everything". */
+export function parseWake(text: string): WakeMessage {
+  try {
+    const message: unknown = JSON.parse(text);
+    return typeof message === "object" && message !== null ? { ...message } : {};
+  } catch {
+    return {};
+  }
+}
+
+/**
+ * Wakes through Redis pub/sub.
+ *
+ * @param subscriber Opens the connection that listens; called at the first subscription, since most
+ *   processes of a fleet only publish.
+ */
+export function openRedisWake(
+  publisher: Redis,
+  subscriber: () => Redis,
+  prefix: string,
+  log: QueueLog,
+): Wake {
+  const listeners = new Listeners(log);
+  const start = `${prefix}:wake:`;
+  let client: Redis | undefined;
+
+  function listening(): Redis {
+    if (client) return client;
+    client = subscriber();
+    client.on("message", (channel: string, text: string) => {
+      listeners.call(channel.slice(start.length), parseWake(text));
+    });
+    let lost = false;
+    client.on("close", () => {
+      lost = true;
+    });
+    client.on("ready", () => {
+      // ioredis subscribes again before it says so; what was sent in between is gone.
+      if (lost) listeners.callAll();
+      lost = false;
+    });
+    return client;
+  }
+
+  return {
+    publish(channel, message) {
+      if (publisher.status !== "ready") return;
+      publisher.publish(start + channel, JSON.stringify(message)).catch(() => {});
+    },
+    subscribe(channel, listener) {
+      const own: WakeListener = (message) => listener(message);
+      if (listeners.add(channel, own)) {
+        listening()
+          .subscribe(start + channel)
+          .catch(() => {});
+      }
+      return () => {
+        if (!listeners.remove(channel, own)) return;
+        client?.unsubscribe(start + channel).catch(() => {});
+      };
+    },
+  };
+}

@@ -1,0 +1,69 @@
+import {
+  type BackendFactory,
+  type IQueueBackend,
+  type Job,
+  type JobProgress,
+  type Processor,
+  Worker,
+} from "bullmq";
+
+const longestPauseMs = 1_000;
+
+/**
+ * BullMQ's worker, set for jobs that are nudges and kept from spinning.
+ *
+ * When a fetch fails with anything but a refused connection (out of memory, read-only replica, a
+ * terminated backend), BullMQ reports it and fetches again at once. Here it pauses first, longer
+ * each time up to a second.
+ */
+export class PacedWorker<Connection = unknown> extends Worker<
+  unknown,
+  void,
+  string,
+  IQueueBackend,
+  JobProgress,
+  Connection
+> {
+  #failures = 0;
+
+  constructor(
+    name: string,
+    process: Processor<unknown, void>,
+    options: {
+      readonly connection: Connection;
+      readonly prefix: string;
+      readonly concurrency: number;
+    },
+    factory: BackendFactory<IQueueBackend, Connection>,
+  ) {
+    super(
+      name,
+      process,
+      {
+        ...options,
+        // The step rows count deliveries and say who holds a step. BullMQ only carries on.
+        maxStalledCount: Number.MAX_SAFE_INTEGER,
+        lockDuration: 30_000,
+        stalledInterval: 7_500,
+        removeOnComplete: { count: 0 },
+        removeOnFail: { count: 0 },
+        // How long one blocking fetch lasts, in seconds: a dead socket shows within it.
+        drainDelay: 5,
+        runRetryDelay: 1_000,
+      },
+      factory,
+    );
+  }
+
+  protected override async moveToActive(token: string, name?: string): Promise<Job<unknown, void>> {
+    try {
+      const job = await super.moveToActive(token, name);
+      this.#failures = 0;
+      return job;
+    } catch (error) {
+      this.#failures = Math.min(this.#failures + 1, 10);
+      await this.delay(Math.min(longestPauseMs, 10 * 2 ** this.#failures));
+      throw error;
+    }
+  }
+}
