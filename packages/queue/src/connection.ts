@@ -66,17 +66,20 @@ export function logStateChanges(
   };
 }
 
+const unreadable = "(not a URL)";
+
 /** A Redis or Postgres URL with its password hidden, or a mark where it cannot be told apart. */
 export function redactUrl(url: string): string {
   try {
     const parsed = new URL(url);
+    if (!parsed.host) return unreadable;
     if (parsed.password) parsed.password = "***";
     for (const name of parsed.searchParams.keys()) {
       if (/pass|secret|token|key/i.test(name)) parsed.searchParams.set(name, "***");
     }
     return parsed.href;
   } catch {
-    return "(not a URL)";
+    return unreadable;
   }
 }
 

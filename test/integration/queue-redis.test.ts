@@ -1,0 +1,548 @@
+import { randomBytes } from "node:crypto";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { howToGetRedis, openRedis, type Redis as Server } from "@millrace/devstack";
+import {
+  advanceQueue,
+  openQueue,
+  type Queue,
+  type QueueLog,
+  QueueUnavailableError,
+  type StepToAdd,
+  stepJobId,
+} from "@millrace/queue";
+import { eventually } from "@millrace/testkit";
+import { Redis } from "ioredis";
+import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
+
+// A server of its own: these tests kill it, stop it and empty it.
+let folder: string;
+let server: Server;
+const opened: Queue[] = [];
+let lines: { fields: object; message: string }[] = [];
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), "millrace-queue-"));
+  const started = await openRedis({ dataDir: folder });
+  if (!started) throw new Error(`the tests need a real Redis: ${howToGetRedis}`);
+  server = started;
+});
+
+afterEach(async () => {
+  await Promise.all(opened.splice(0).map((queue) => queue.close()));
+  lines = [];
+});
+
+afterAll(async () => {
+  await server.stop("kill");
+  await rm(folder, { recursive: true, force: true });
+});
+
+test("jobs come out with what was put in, once each", async () => {
+  const queue = await open();
+  const seen: string[] = [];
+  const jobs = steps(300);
+  queue.consumeSteps("default", { concurrency: 20 }, async (job, jobId) => {
+    expect(stepJobId(job)).toBe(jobId);
+    seen.push(jobId);
+  });
+
+  await queue.addSteps(jobs);
+
+  await eventually("all jobs", () => seen.length >= jobs.length);
+  expect(seen.toSorted()).toEqual(idsOf(jobs).toSorted());
+});
+
+test("jobs of the same turn travel together, and none is left behind", async () => {
+  const queue = await open();
+  const client = new Redis(server.url);
+  const scripts = async () => {
+    const found = /cmdstat_evalsha:calls=(\d+)/.exec(await client.info("commandstats"));
+    return Number(found?.[1] ?? 0);
+  };
+  await queue.addSteps(steps(1));
+  const before = await scripts();
+
+  const jobs = steps(50);
+  await Promise.all(jobs.map((job) => queue.addSteps([job])));
+
+  expect((await scripts()) - before).toBeLessThanOrEqual(50);
+  expect(await depth(queue)).toMatchObject({ prioritized: 51 });
+  client.disconnect();
+});
+
+test("a job that is still kept is not added a second time; when it has ended it is", async () => {
+  const queue = await open();
+  const jobs = steps(1);
+  await queue.addSteps([...jobs, ...jobs]);
+  await queue.addSteps(jobs);
+  expect(await depth(queue)).toMatchObject({ prioritized: 1 });
+
+  let runs = 0;
+  queue.consumeSteps("default", { concurrency: 5 }, async () => {
+    runs += 1;
+  });
+  await eventually("the job to be gone", async () => (await known(queue, jobs)).size === 0);
+  await queue.addSteps(jobs);
+
+  await eventually("the second run", () => runs === 2);
+});
+
+test("a delayed job does not come early, and a removed one not at all", async () => {
+  const queue = await open();
+  const [late, removed] = steps(2, { delayMs: 300 });
+  const at = new Map<string, number>();
+  queue.consumeSteps("default", { concurrency: 5 }, async (_, jobId) => {
+    at.set(jobId, performance.now());
+  });
+  const start = performance.now();
+  await queue.addSteps([late, removed]);
+  expect(await depth(queue)).toMatchObject({ delayed: 2 });
+
+  await queue.removeStep("default", stepJobId(removed.job));
+
+  await eventually("the delayed job", () => at.has(stepJobId(late.job)));
+  expect(at.get(stepJobId(late.job))).toBeGreaterThanOrEqual(start + 299);
+  await sleep(200);
+  expect(at.size).toBe(1);
+});
+
+test("the higher priority runs first, and among equals the older", async () => {
+  const queue = await open();
+  const priorities = [0, -1_000, 5, 1_000, 5, 0];
+  const jobs = steps(priorities.length).map((job, index) => ({
+    ...job,
+    priority: priorities[index] ?? 0,
+  }));
+  await queue.addSteps(jobs);
+
+  const seen: string[] = [];
+  queue.consumeSteps("default", { concurrency: 1 }, async (_, jobId) => {
+    seen.push(jobId);
+  });
+
+  await eventually("all jobs", () => seen.length === jobs.length);
+  expect(seen).toEqual([3, 2, 4, 0, 5, 1].map((index) => idsOf(jobs)[index]));
+});
+
+test("known tells the jobs that wait, are delayed or run from those that do not exist", async () => {
+  const queue = await open();
+  const [waiting, delayed, missing] = [steps(700), steps(1, { delayMs: 60_000 }), steps(700)];
+  await queue.addSteps([...waiting, ...delayed]);
+  const there = [...waiting, ...delayed];
+
+  expect(await known(queue, [...there, ...missing])).toEqual(new Set(idsOf(there)));
+  expect(await known(queue, [])).toEqual(new Set());
+});
+
+test("advance jobs have a queue of their own", async () => {
+  const queue = await open();
+  const job = { tenantId: "default", instanceId: "i1", cause: "wait.7" };
+  await queue.addAdvance([
+    { job, priority: 0 },
+    { job, priority: 0 },
+  ]);
+  expect(await queue.depths([advanceQueue, "default"])).toMatchObject([
+    { queue: advanceQueue, prioritized: 1 },
+    { queue: "default", prioritized: 0 },
+  ]);
+
+  const seen: object[] = [];
+  queue.consumeAdvance({ concurrency: 1 }, async (...received) => {
+    seen.push(received);
+  });
+
+  await eventually("the job", () => seen.length === 1);
+  expect(seen).toEqual([[job, "i1.wait.7"]]);
+});
+
+test("a paused consumer takes nothing new while its handlers go on, then resumes", async () => {
+  const queue = await open();
+  const { jobs: held, release, consumer } = await occupied(queue);
+
+  await consumer.pause();
+  const jobs = steps(5);
+  await queue.addSteps(jobs);
+  await sleep(200);
+  expect(consumer.active).toBe(1);
+  expect(await depth(queue)).toMatchObject({ active: 1, prioritized: 5 });
+
+  release();
+  await eventually("the running one", async () => (await known(queue, held)).size === 0);
+  expect(await depth(queue)).toMatchObject({ active: 0, prioritized: 5 });
+
+  consumer.resume();
+  await eventually("the others", async () => (await known(queue, jobs)).size === 0);
+});
+
+test("a consumer that is paused and resumed at rest takes new jobs at once", async () => {
+  const queue = await open();
+  let runs = 0;
+  const consumer = queue.consumeSteps("default", { concurrency: 2 }, async () => {
+    runs += 1;
+  });
+  await sleep(100);
+
+  for (let round = 1; round <= 3; round += 1) {
+    await consumer.pause();
+    consumer.resume();
+    await queue.addSteps(steps(1));
+    await eventually("the job", () => runs === round, { timeoutMs: 2_000 });
+  }
+});
+
+test("close waits for the handlers; a forced one does not", async () => {
+  const queue = await open();
+  const waiting = await occupied(queue);
+  let isClosed = false;
+  const closed = waiting.consumer.close().then(() => {
+    isClosed = true;
+    return isClosed;
+  });
+  await sleep(100);
+  expect(isClosed).toBe(false);
+  waiting.release();
+  await closed;
+  expect(await known(queue, waiting.jobs)).toEqual(new Set());
+
+  const forced = await occupied(queue);
+  await forced.consumer.close(true);
+  expect(forced.consumer.active).toBe(1);
+  forced.release();
+});
+
+test("a handler that throws ends its job and harms nobody", async () => {
+  const queue = await open();
+  let runs = 0;
+  queue.consumeSteps("default", { concurrency: 2 }, async () => {
+    runs += 1;
+    throw new Error("no luck");
+  });
+  const jobs = steps(20);
+  await queue.addSteps(jobs);
+
+  await eventually("all jobs", async () => (await known(queue, jobs)).size === 0);
+  expect(runs).toBe(20);
+  expect(lines.filter(({ message }) => message === "a job's handler threw")).toHaveLength(1);
+});
+
+test("job data that this program has not written is dropped", async () => {
+  const prefix = newPrefix();
+  const queue = await open({ prefix });
+  const [first] = steps(1);
+  await queue.addSteps([first]);
+  const client = new Redis(server.url);
+  const key = `${prefix}:steps.default:${stepJobId(first.job)}`;
+  await client.hset(key, "data", '{"instanceId":7}');
+  client.disconnect();
+
+  let runs = 0;
+  queue.consumeSteps("default", { concurrency: 1 }, async () => {
+    runs += 1;
+  });
+
+  await eventually("it to be gone", async () => (await known(queue, [first])).size === 0);
+  expect(runs).toBe(0);
+});
+
+test("consuming goes on after Redis was killed and came back empty", async () => {
+  const queue = await open();
+  const seen = new Set<string>();
+  queue.consumeSteps("default", { concurrency: 10 }, async (_, jobId) => {
+    await sleep(20);
+    seen.add(jobId);
+  });
+  await queue.addSteps(steps(200));
+  await eventually("some jobs", () => seen.size > 20);
+
+  await server.stop("kill");
+  await sleep(1_000);
+  await server.start();
+
+  await eventually("the connection", () => succeeds(queue.ping()));
+  const after = steps(100);
+  await queue.addSteps(after);
+  await eventually("the new jobs", () => idsOf(after).every((id) => seen.has(id)));
+  expect(messages()).toContain("lost Redis");
+  expect(messages()).toContain("reached Redis again");
+  expect(lines.length).toBeLessThan(20);
+});
+
+test("consuming goes on after every connection was killed again and again", async () => {
+  const queue = await open();
+  const seen = new Set<string>();
+  queue.consumeSteps("default", { concurrency: 10 }, async (_, jobId) => {
+    seen.add(jobId);
+  });
+  const killer = new Redis(server.url);
+  const all = [];
+  for (let round = 0; round < 5; round += 1) {
+    const jobs = steps(20);
+    all.push(...jobs);
+    const kill = killer.call("client", "kill", "skipme", "yes", "type", "normal");
+    // A dropped connection is ridden out: the publisher need not try again.
+    await Promise.all([kill, queue.addSteps(jobs)]);
+    await sleep(150);
+  }
+  await eventually("all jobs", () => idsOf(all).every((id) => seen.has(id)));
+  killer.disconnect();
+});
+
+test("openQueue returns while Redis is away, publishers fail fast, and all works once it is there", async () => {
+  await server.stop("kill");
+  const start = performance.now();
+  const queue = await open();
+  const seen: string[] = [];
+  const woken: object[] = [];
+  queue.consumeSteps("default", { concurrency: 2 }, async (_, jobId) => {
+    seen.push(jobId);
+  });
+  queue.wake.subscribe("instance", (message) => woken.push(message));
+  expect(performance.now() - start).toBeLessThan(1_500);
+
+  for (let time = 0; time < 20; time += 1) {
+    const before = performance.now();
+    await expect(queue.addSteps(steps(100))).rejects.toThrow(QueueUnavailableError);
+    expect(performance.now() - before).toBeLessThan(200);
+  }
+  await expect(queue.ping()).rejects.toThrow(QueueUnavailableError);
+  await expect(queue.readEpoch()).rejects.toThrow(QueueUnavailableError);
+  await expect(queue.depths(["default"])).rejects.toThrow(QueueUnavailableError);
+  await queue.removeStep("default", "x");
+  queue.wake.publish("instance", { id: 1 });
+  expect(lines.length).toBeLessThan(6);
+
+  await server.start();
+
+  await eventually("the connection", () => succeeds(queue.ping()));
+  const jobs = steps(3);
+  await queue.addSteps(jobs);
+  await eventually("the jobs", () => seen.length === 3);
+  expect(seen.toSorted()).toEqual(idsOf(jobs).toSorted());
+  await eventually("a wake", () => {
+    queue.wake.publish("instance", { id: 2 });
+    return woken.some((message) => "id" in message && message.id === 2);
+  });
+});
+
+test("against a Redis that hangs, publishers are told in time and the connection recovers", async () => {
+  const queue = await open({ commandTimeoutMs: 300 });
+  await queue.addSteps(steps(1));
+  process.kill(serverPid(), "SIGSTOP");
+  try {
+    const start = performance.now();
+    await expect(queue.addSteps(steps(1))).rejects.toThrow("within 300 ms");
+    expect(performance.now() - start).toBeLessThan(600);
+
+    // While that one is unanswered nothing else is even tried.
+    const next = performance.now();
+    await expect(queue.addSteps(steps(1))).rejects.toThrow("does not answer");
+    expect(performance.now() - next).toBeLessThan(100);
+  } finally {
+    process.kill(serverPid(), "SIGCONT");
+  }
+  await eventually("an answer", () => succeeds(queue.addSteps(steps(1))));
+});
+
+test("answers that came while the event loop was blocked are not taken for late", async () => {
+  const queue = await open({ commandTimeoutMs: 50 });
+  const added = queue.addSteps(steps(1));
+  await new Promise((resolve) => setImmediate(resolve));
+  await new Promise((resolve) => setImmediate(resolve));
+
+  const until = performance.now() + 200;
+  while (performance.now() < until);
+
+  await added;
+});
+
+test("a queue closes although Redis is away", async () => {
+  const queue = await open();
+  queue.consumeSteps("default", { concurrency: 2 }, async () => {});
+  queue.wake.subscribe("instance", () => {});
+  await queue.addSteps(steps(1));
+  await server.stop("kill");
+  try {
+    const start = performance.now();
+    await queue.close();
+    expect(performance.now() - start).toBeLessThan(3_000);
+  } finally {
+    await server.start();
+  }
+});
+
+test("a full Redis refuses jobs without a storm of attempts or lines", async () => {
+  const queue = await open();
+  queue.consumeSteps("default", { concurrency: 5 }, async () => sleep(5));
+  await queue.addSteps(steps(50));
+  const client = new Redis(server.url);
+  await client.config("SET", "maxmemory", "1");
+  try {
+    await expect(queue.addSteps(steps(5))).rejects.toThrow(QueueUnavailableError);
+    const calls = async () =>
+      Number(/total_commands_processed:(\d+)/.exec(await client.info("stats"))?.[1]);
+    const before = await calls();
+    await sleep(1_000);
+    expect((await calls()) - before).toBeLessThan(500);
+    expect(lines.length).toBeLessThan(10);
+  } finally {
+    await client.config("SET", "maxmemory", "0");
+    client.disconnect();
+  }
+  const jobs = steps(5);
+  await queue.addSteps(jobs);
+  await eventually("the jobs", async () => (await known(queue, jobs)).size === 0);
+});
+
+test("a wake reaches the subscribers of its channel in every process, and those alone", async () => {
+  const prefix = newPrefix();
+  const [here, there, elsewhere] = [await open({ prefix }), await open({ prefix }), await open()];
+  const heard: string[] = [];
+  const stop = here.wake.subscribe("instance.7", (message) => heard.push(`here ${message["v"]}`));
+  there.wake.subscribe("instance.7", () => {
+    throw new Error("a bad listener");
+  });
+  there.wake.subscribe("instance.7", (message) => heard.push(`there ${message["v"]}`));
+  there.wake.subscribe("instance.8", () => heard.push("wrong instance"));
+  elsewhere.wake.subscribe("instance.7", () => heard.push("wrong prefix"));
+  await sleep(200);
+
+  here.wake.publish("instance.7", { v: 1 });
+
+  await eventually("both", () => heard.length >= 2);
+  stop();
+  await sleep(100);
+  there.wake.publish("instance.7", { v: 2 });
+  await eventually("the one that is left", () => heard.length >= 3);
+  expect(heard.toSorted()).toEqual(["here 1", "there 1", "there 2"]);
+});
+
+test("after a gap a subscriber is told to look at everything", async () => {
+  const queue = await open();
+  const heard: object[] = [];
+  queue.wake.subscribe("timer", (message) => heard.push(message));
+  await sleep(200);
+
+  await server.restart("kill");
+
+  await eventually("the call", () => heard.length > 0);
+  expect(heard).toEqual([{}]);
+});
+
+test("the epoch is gone when the data are", async () => {
+  const queue = await open();
+  expect(await queue.readEpoch()).toBeUndefined();
+  await queue.writeEpoch("e1");
+  expect(await queue.readEpoch()).toBe("e1");
+
+  const client = new Redis(server.url);
+  await client.flushall();
+  client.disconnect();
+
+  expect(await queue.readEpoch()).toBeUndefined();
+});
+
+test("a Redis that may evict is warned about, and no line shows its password", async () => {
+  const client = new Redis(server.url);
+  await client.config("SET", "maxmemory-policy", "allkeys-lru");
+  await open();
+  await eventually("the warning", () => messages().some((text) => text.includes("noeviction")));
+  await client.config("SET", "maxmemory-policy", "noeviction");
+  client.disconnect();
+
+  const { password } = new URL(server.url);
+  expect(password).not.toBe("");
+  expect(JSON.stringify(lines)).not.toContain(password);
+});
+
+test("a wrong password is reported without showing it, and blocks nobody", async () => {
+  const url = new URL(server.url);
+  url.password = "hunter2";
+  const queue = await open({ redisUrl: url.href });
+  queue.consumeSteps("default", { concurrency: 1 }, async () => {});
+
+  await expect(queue.addSteps(steps(1))).rejects.toThrow(QueueUnavailableError);
+  await sleep(300);
+  expect(lines.length).toBeGreaterThan(0);
+  expect(lines.length).toBeLessThan(10);
+  expect(JSON.stringify(lines)).not.toContain("hunter2");
+});
+
+/** Keeps one handler busy until it is released. */
+async function occupied(queue: Queue) {
+  let release = () => {};
+  const held = new Promise<void>((resolve) => {
+    release = resolve;
+  });
+  const consumer = queue.consumeSteps("default", { concurrency: 2 }, () => held);
+  const jobs = steps(1);
+  await queue.addSteps(jobs);
+  await eventually("the handler", () => consumer.active === 1);
+  return { jobs, release: () => release(), consumer };
+}
+
+async function open(
+  settings: { redisUrl?: string; prefix?: string; commandTimeoutMs?: number } = {},
+): Promise<Queue> {
+  const queue = await openQueue({ redisUrl: server.url, prefix: newPrefix(), log, ...settings });
+  opened.push(queue);
+  return queue;
+}
+
+const write = (fields: object, message: string) => void lines.push({ fields, message });
+const log: QueueLog = { debug() {}, info: write, warn: write, error: write };
+
+function messages(): string[] {
+  return lines.map(({ message }) => message);
+}
+
+function newPrefix(): string {
+  return `test-${randomBytes(6).toString("hex")}`;
+}
+
+let made = 0;
+function steps(count: 1, change?: Partial<StepToAdd>): [StepToAdd];
+function steps(count: 2, change?: Partial<StepToAdd>): [StepToAdd, StepToAdd];
+function steps(count: number, change?: Partial<StepToAdd>): StepToAdd[];
+function steps(count: number, change: Partial<StepToAdd> = {}): StepToAdd[] {
+  return Array.from({ length: count }, () => ({
+    job: {
+      tenantId: "default",
+      instanceId: `instance-${(made += 1)}`,
+      path: "ship",
+      iteration: 0,
+      attempt: 1,
+      fence: 0,
+      taskId: "ship_order",
+    },
+    queue: "default",
+    priority: 0,
+    delayMs: 0,
+    ...change,
+  }));
+}
+
+function idsOf(jobs: readonly StepToAdd[]): string[] {
+  return jobs.map(({ job }) => stepJobId(job));
+}
+
+function known(queue: Queue, jobs: readonly StepToAdd[]): Promise<ReadonlySet<string>> {
+  return queue.known("default", idsOf(jobs));
+}
+
+async function depth(queue: Queue) {
+  const [found] = await queue.depths(["default"]);
+  return found;
+}
+
+async function succeeds(work: Promise<unknown>): Promise<boolean> {
+  await work;
+  return true;
+}
+
+function serverPid(): number {
+  if (server.pid === undefined) throw new Error("Redis is not running");
+  return server.pid;
+}
