@@ -24,3 +24,25 @@ export {
   MillraceWaitTimeoutError,
 } from "@millrace/client";
 export type { JsonValue, RetryDocument, WorkflowDefinition } from "@millrace/contract";
+export {
+  type CompensationOptions,
+  DefinitionError,
+  defineWorkflow,
+  WorkflowBuilder,
+  type WorkflowOptions,
+} from "./define-workflow.ts";
+export {
+  type ChoiceOptions,
+  type Continuation,
+  type DelayOptions,
+  type EmitEventOptions,
+  type EndOptions,
+  type EventWaitOptions,
+  type Expressed,
+  type MapOptions,
+  type ParallelOptions,
+  type SetOptions,
+  StepChain,
+  type SubWorkflowOptions,
+  type TaskOptions,
+} from "./step-chain.ts";
