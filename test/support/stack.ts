@@ -1,7 +1,8 @@
+import { readdirSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { howToGetRedis, openPostgres, openRedis } from "@millrace/devstack";
+import { howToGetRedis, identityOf, openPostgres, openRedis } from "@millrace/devstack";
 import { createTemplate, type TestServices } from "@millrace/testkit";
 import type { TestProject } from "vitest/node";
 import { testSettings } from "./config.ts";
@@ -41,7 +42,8 @@ const shared: { users: number; running?: Promise<RunningServices> } = ((
 
 async function openServices(): Promise<RunningServices> {
   const settings = testSettings();
-  const folder = await mkdtemp(join(tmpdir(), "millrace-test-"));
+  await removeLeftovers();
+  const folder = await mkdtemp(join(tmpdir(), `millrace-test-${process.pid}-`));
   const closers = [() => rm(folder, { recursive: true, force: true })];
   const close = async () => {
     for (const closeOne of closers.toReversed()) await closeOne();
@@ -67,5 +69,14 @@ async function openServices(): Promise<RunningServices> {
   } catch (error) {
     await close();
     throw error;
+  }
+}
+
+/** What a killed test run could not remove: its servers ended with it, its data is still there. */
+async function removeLeftovers(): Promise<void> {
+  for (const name of readdirSync(tmpdir())) {
+    const [, pid] = /^millrace-test-(\d+)-/.exec(name) ?? [];
+    if (pid === undefined || identityOf(Number(pid)) !== undefined) continue;
+    await rm(join(tmpdir(), name), { recursive: true, force: true });
   }
 }
