@@ -108,7 +108,7 @@ export function instanceCalls(send: Transport) {
       const until = performance.now() + timeoutMs;
       for (;;) {
         const leftMs = Math.max(0, until - performance.now());
-        const waitSeconds = Math.min(POLL_SECONDS, leftMs / 1_000);
+        const waitSeconds = Math.min(POLL_SECONDS, Math.ceil(leftMs) / 1_000);
         const instance = await get(id, { waitSeconds, signal });
         if (isSettled(instance)) return instance;
         if (performance.now() >= until) throw new MillraceWaitTimeoutError(instance, timeoutMs);

@@ -47,6 +47,9 @@ const RETRIED_STATUSES: readonly number[] = [429, 502, 503, 504];
 /** The longest that a `Retry-After` is followed by the client itself. */
 const MAX_RETRY_PAUSE_MS = 5_000;
 
+/** The longest that a timer of the platform can run. */
+const MAX_TIMER_MS = 2 ** 31 - 1;
+
 export function openTransport({
   baseUrl = "http://127.0.0.1:8080",
   headers = {},
@@ -72,7 +75,7 @@ export function openTransport({
 
   async function send<T>(call: Call): Promise<Answer<T>> {
     const url = `${base}${call.path}${queryString(call.query)}`;
-    const limitMs = timeoutMs + (call.patienceMs ?? 0);
+    const limitMs = Math.min(Math.ceil(timeoutMs + (call.patienceMs ?? 0)), MAX_TIMER_MS);
     const timeout = AbortSignal.timeout(limitMs);
     const signal = call.signal ? AbortSignal.any([call.signal, timeout]) : timeout;
 
