@@ -196,7 +196,7 @@ function mayDeclare(folder: string, dependency: string): boolean {
 function importsOf(text: string): readonly string[] {
   const code = text.replaceAll(commentOrString, (found) => (found.startsWith("/") ? " " : found));
   const pattern =
-    /\bfrom\s*["']([^"']+)["']|\bimport\s*["']([^"']+)["']|\b(?:import|require|import\.meta\.resolve|require\.resolve)\(\s*["']([^"']+)["']/g;
+    /\bfrom\s*["']([^"'\s]+)["']|\bimport\s*["']([^"'\s]+)["']|\b(?:import|require|import\.meta\.resolve|require\.resolve)\(\s*["']([^"'\s]+)["']/g;
   return [...code.matchAll(pattern)].map(([, from, bare, call]) => from ?? bare ?? call ?? "");
 }
 

@@ -166,7 +166,7 @@ async function minutePassed(): Promise<"late"> {
   return sleep(60_000, "late" as const, { ref: false });
 }
 
-export function describe({ code, signal }: Exit): string {
+function describe({ code, signal }: Exit): string {
   return signal === null ? `exit code ${code}` : signal;
 }
 
