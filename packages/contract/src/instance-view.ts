@@ -5,6 +5,7 @@ import {
   COMPENSATION_STATUSES,
   ERROR_KINDS,
   INSTANCE_STATUSES,
+  isTerminalStatus,
   STEP_STATUSES,
   WAIT_KINDS,
 } from "./statuses.ts";
@@ -142,6 +143,5 @@ export type InstanceView = z.infer<typeof InstanceView>;
 
 /** An instance is settled when nothing about it will move on by itself any more. */
 export function isSettled(instance: Pick<InstanceView, "status" | "compensation">): boolean {
-  const terminal = ["COMPLETED", "FAILED", "CANCELLED"].includes(instance.status);
-  return terminal && instance.compensation?.status !== "IN_PROGRESS";
+  return isTerminalStatus(instance.status) && instance.compensation?.status !== "IN_PROGRESS";
 }

@@ -47,10 +47,16 @@ export function parseJson<T>(schema: z.ZodType<T>, value: unknown): Parsed<T> {
 /** How many faults one walk reports before it stops looking. */
 const MAX_FAULTS = 100;
 
+/** An array or object on the way, and how it was come by: paths are only made for faults. */
 interface Visit {
-  readonly value: unknown;
-  readonly path: readonly (string | number)[];
+  readonly container: object;
+  readonly key: string | number | undefined;
+  readonly parent: Visit | undefined;
+  /** From 1, for the outermost container. */
+  readonly depth: number;
 }
+
+type Fault = Omit<Problem, "path">;
 
 /**
  * What would keep a value from being stored as JSON and read back unchanged: nesting deeper than
@@ -61,19 +67,42 @@ interface Visit {
  */
 export function jsonFaults(value: unknown): Problem[] {
   const faults: Problem[] = [];
-  const stack: Visit[] = [{ value, path: [] }];
+  const stack: Visit[] = [];
+  look(undefined, undefined, value);
   for (let visit = stack.pop(); visit && faults.length < MAX_FAULTS; visit = stack.pop()) {
-    const fault = faultOf(visit);
-    if (fault) {
-      faults.push({ path: pointer(visit.path), ...fault });
+    if (Array.isArray(visit.container)) {
+      for (const [index, item] of visit.container.entries()) look(visit, index, item);
     } else {
-      stack.push(...membersOf(visit, faults).toReversed());
+      for (const [key, member] of Object.entries(visit.container)) {
+        const fault = faultOfKey(key);
+        if (fault) report(visit, key, fault);
+        else if (member !== undefined) look(visit, key, member);
+      }
     }
   }
   return faults;
+
+  function look(parent: Visit | undefined, key: Visit["key"], found: unknown): void {
+    const depth = (parent?.depth ?? 0) + 1;
+    const fault = faultOf(found, depth);
+    if (fault) report(parent, key, fault);
+    else if (typeof found === "object" && found !== null) {
+      stack.push({ container: found, key, parent, depth });
+    }
+  }
+
+  function report(parent: Visit | undefined, key: Visit["key"], fault: Fault): void {
+    if (faults.length < MAX_FAULTS) faults.push({ path: pathOf(parent, key), ...fault });
+  }
 }
 
-function faultOf({ value, path }: Visit): Omit<Problem, "path"> | undefined {
+function pathOf(parent: Visit | undefined, key: Visit["key"]): string {
+  const keys = [key];
+  for (let visit = parent; visit; visit = visit.parent) keys.push(visit.key);
+  return pointer(keys.filter((each) => each !== undefined).toReversed());
+}
+
+function faultOf(value: unknown, depth: number): Fault | undefined {
   switch (typeof value) {
     case "boolean":
       return undefined;
@@ -88,7 +117,7 @@ function faultOf({ value, path }: Visit): Omit<Problem, "path"> | undefined {
       if (!isPlain(value)) {
         return { code: "NOT_JSON", message: "only plain objects and arrays have a JSON form" };
       }
-      return path.length < BOUNDS.depth
+      return depth <= BOUNDS.depth
         ? undefined
         : { code: "TOO_DEEP", message: `nested deeper than ${BOUNDS.depth} levels` };
     case "undefined":
@@ -99,7 +128,15 @@ function faultOf({ value, path }: Visit): Omit<Problem, "path"> | undefined {
   }
 }
 
-function faultOfText(text: string): Omit<Problem, "path"> | undefined {
+function faultOfKey(key: string): Fault | undefined {
+  if (key !== "__proto__") return faultOfText(key);
+  return { code: "BAD_VALUE", message: 'the key "__proto__" is not allowed' };
+}
+
+/** With the `u` flag a surrogate pair is one character, so only a lone half has this category. */
+const LONE_SURROGATE = /\p{Surrogate}/u;
+
+function faultOfText(text: string): Fault | undefined {
   if (text.includes("\0")) {
     return { code: "BAD_CHARACTER", message: "the character U+0000 cannot be stored" };
   }
@@ -109,29 +146,8 @@ function faultOfText(text: string): Omit<Problem, "path"> | undefined {
   return undefined;
 }
 
-/** With the `u` flag a surrogate pair is one character, so only a lone half has this category. */
-const LONE_SURROGATE = /\p{Surrogate}/u;
-
 function isPlain(value: object): boolean {
   if (Array.isArray(value)) return true;
   const prototype: unknown = Object.getPrototypeOf(value);
   return prototype === null || Object.getPrototypeOf(prototype) === null;
 }
-
-function membersOf({ value, path }: Visit, faults: Problem[]): Visit[] {
-  if (Array.isArray(value)) {
-    return value.map((item: unknown, index) => ({ value: item, path: [...path, index] }));
-  }
-  if (typeof value !== "object" || value === null) return [];
-
-  const members: Visit[] = [];
-  for (const [key, member] of Object.entries(value)) {
-    const memberPath = [...path, key];
-    const fault = key === "__proto__" ? PROTO_KEY : faultOfText(key);
-    if (fault) faults.push({ path: pointer(memberPath), ...fault });
-    else if (member !== undefined) members.push({ value: member, path: memberPath });
-  }
-  return members;
-}
-
-const PROTO_KEY = { code: "BAD_VALUE", message: 'the key "__proto__" is not allowed' } as const;

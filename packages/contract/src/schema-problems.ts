@@ -42,25 +42,15 @@ export function pointer(path: readonly PropertyKey[]): string {
   return path.map((key) => `/${String(key).replaceAll("~", "~0").replaceAll("/", "~1")}`).join("");
 }
 
+const ONLY = " has only these fields: ";
+
 /** `strictObject` whose unknown keys are answered with the names that come near. */
 export function strict<const Shape extends z.ZodRawShape>(what: string, shape: Shape) {
-  const known = Object.keys(shape);
+  // One text for all: the near names are looked for later, in the problems that are kept.
+  const message = what + ONLY + Object.keys(shape).join(", ");
   return z.strictObject(shape, {
-    // One line per key, in their order: `problemsOfIssue` takes them apart again.
-    error: (issue) =>
-      issue.code === "unrecognized_keys"
-        ? issue.keys.map((key) => unknownField(what, key, known)).join("\n")
-        : undefined,
+    error: (issue) => (issue.code === "unrecognized_keys" ? message : undefined),
   });
-}
-
-function unknownField(what: string, key: string, known: readonly string[]): string {
-  const near = nearest(key, known);
-  const hint =
-    near.length > 0
-      ? `did you mean ${near.map(quote).join(" or ")}?`
-      : `known: ${known.join(", ")}`;
-  return `${what} has no field ${quote(key)}; ${hint}`;
 }
 
 export type Parsed<T> =
@@ -72,14 +62,39 @@ export type Parsed<T> =
  * member's problems are there.
  */
 export function parseWith<T>(schema: z.ZodType<T>, value: unknown): Parsed<T> {
-  const parsed = schema.safeParse(value, { reportInput: true });
+  const parsed = safeParse(schema, value);
+  if (!parsed) return { problems: [{ path: "", code: "TOO_MANY_PROBLEMS", message: COUNTLESS }] };
   if (parsed.success) return { data: parsed.data };
 
-  const problems = parsed.error.issues.flatMap(problemsOfIssue);
-  if (problems.length <= MAX_PROBLEMS) return { problems };
-  const more = problems.length - MAX_PROBLEMS + 1;
-  const last = { path: "", code: "TOO_MANY_PROBLEMS", message: `and ${more} more problems` };
-  return { problems: [...problems.slice(0, MAX_PROBLEMS - 1), last] };
+  const { issues } = parsed.error;
+  const total = issues.reduce((count, issue) => count + countOf(issue), 0);
+  if (total <= MAX_PROBLEMS) return { problems: issues.flatMap(problemsOfIssue) };
+
+  const kept = issues
+    .slice(0, MAX_PROBLEMS)
+    .flatMap(problemsOfIssue)
+    .slice(0, MAX_PROBLEMS - 1);
+  const message = `and ${total - kept.length} more problems`;
+  return { problems: [...kept, { path: "", code: "TOO_MANY_PROBLEMS", message }] };
+}
+
+const COUNTLESS = "more faults than can be listed";
+
+/**
+ * zod spreads the issues of a list's items into a call: some hundred thousand of them in one list,
+ * which a megabyte of text can have, exhaust the stack. `undefined` says that this happened.
+ */
+function safeParse<T>(schema: z.ZodType<T>, value: unknown): z.ZodSafeParseResult<T> | undefined {
+  try {
+    return schema.safeParse(value, { reportInput: true });
+  } catch (error) {
+    if (error instanceof RangeError) return undefined;
+    throw error;
+  }
+}
+
+function countOf(issue: z.core.$ZodIssue): number {
+  return issue.code === "unrecognized_keys" ? issue.keys.length : 1;
 }
 
 function problemsOfIssue(issue: z.core.$ZodIssue): Problem[] {
@@ -89,11 +104,11 @@ function problemsOfIssue(issue: z.core.$ZodIssue): Problem[] {
   ];
 
   if (issue.code === "unrecognized_keys") {
-    const messages = issue.message.split("\n");
-    return issue.keys.map((key, index) => ({
+    const [what = "this", known = ""] = issue.message.split(ONLY);
+    return issue.keys.slice(0, MAX_PROBLEMS).map((key) => ({
       path: pointer([...issue.path, key]),
       code: "UNKNOWN_FIELD",
-      message: messages[index] ?? `unknown field ${quote(key)}`,
+      message: unknownField(what, key, known.split(", ")),
     }));
   }
   if (found === undefined) return one("MISSING_FIELD", missingField(issue));
@@ -141,6 +156,15 @@ function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === "object" && value !== null;
 }
 
+function unknownField(what: string, key: string, known: readonly string[]): string {
+  const near = nearest(key, known);
+  const hint =
+    near.length > 0
+      ? `did you mean ${near.map(quote).join(" or ")}?`
+      : `known: ${known.join(", ")}`;
+  return `${what} has no field ${show(key)}; ${hint}`;
+}
+
 function missingField(issue: z.core.$ZodIssue): string {
   const name = quote(String(issue.path.at(-1) ?? "value"));
   if (issue.code === "invalid_value") {
@@ -163,7 +187,7 @@ function suggest(found: unknown, known: readonly unknown[]): string {
 
 /** Up to two known names that are a slip of the hand away from `name`, nearest first. */
 function nearest(name: string, known: readonly string[]): string[] {
-  if (name.length > 100) return [];
+  if (name.length > 40) return [];
   return known
     .map((each) => ({ each, distance: distance(name.toLowerCase(), each.toLowerCase()) }))
     .filter(

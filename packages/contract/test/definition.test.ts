@@ -340,6 +340,42 @@ describe("broken documents", () => {
     });
   });
 
+  test.each([
+    ["a list of half a million numbers", { steps: Array(500_000).fill(5) }],
+    [
+      "130,000 unknown fields",
+      Object.fromEntries(Array.from({ length: 130_000 }, (_, i) => [`a${i}`, 1])),
+    ],
+    [
+      "150,000 bad members",
+      {
+        steps: [
+          {
+            stepId: "a",
+            type: "EVENT_WAIT",
+            eventPattern: "x",
+            eventPayloadMapping: Object.fromEntries(
+              Array.from({ length: 150_000 }, (_, i) => [i, 1]),
+            ),
+          },
+        ],
+      },
+    ],
+    ["half a million bad characters", { output: Array(500_000).fill("\0") }],
+  ])("%s: problems in bounded number and time", (_, fields) => {
+    const before = performance.now();
+
+    const { problems = [] } = parseDocument({ ...of(task), ...fields });
+
+    expect(problems.length).toBeGreaterThan(0);
+    expect(problems.length).toBeLessThanOrEqual(MAX_PROBLEMS);
+    expect(performance.now() - before).toBeLessThan(2_000);
+  });
+
+  test("a large list as a value is no problem", () => {
+    expect(parseDocument({ ...of(task), output: Array(500_000).fill(1) }).problems).toBeUndefined();
+  });
+
   test("nesting that would exhaust the stack is a problem, not a crash", () => {
     const value: unknown = JSON.parse(`${"[".repeat(100_000)}${"]".repeat(100_000)}`);
 
