@@ -1,1 +1,16 @@
-export {};
+export { equalityConjuncts } from "./conjuncts.ts";
+export type { EqualityConjunct } from "./conjuncts.ts";
+export { ExpressionError, ExpressionSyntaxError } from "./errors.ts";
+export type { ExpressionErrorCode, Problem, ProblemCode, Warning, WarningCode } from "./errors.ts";
+export { parseExpression } from "./expression.ts";
+export type { Expression, ExpressionOptions } from "./expression.ts";
+export { functions } from "./functions.ts";
+export { limits } from "./limits.ts";
+export { methods } from "./methods.ts";
+export { readPath } from "./properties.ts";
+export { mergeReads } from "./reads.ts";
+export type { Reads } from "./reads.ts";
+export type { Scope } from "./run.ts";
+export type { Documented } from "./spec.ts";
+export { parseTemplate } from "./template.ts";
+export type { Json, Template, TemplateOptions } from "./template.ts";

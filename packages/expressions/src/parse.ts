@@ -1,0 +1,431 @@
+/**
+ * Source to checked tree. The only code that sees acorn, which reads all of JavaScript; what is not
+ * named in `nodeOf` does not pass.
+ */
+import { parseExpressionAt } from "acorn";
+import type * as acorn from "acorn";
+import { whereIn } from "./errors.ts";
+import type { Problem, ProblemCode } from "./errors.ts";
+import { findFunction, functionNames } from "./functions.ts";
+import { limits } from "./limits.ts";
+import { findMethod, methodNames } from "./methods.ts";
+import { nearNames } from "./near-names.ts";
+import { isForbidden } from "./properties.ts";
+import { arityOf } from "./spec.ts";
+import { binaryOperators, unaryOperators } from "./tree.ts";
+import type { Element, Node, ObjectMember } from "./tree.ts";
+
+export interface Parsed {
+  /** The tree; where there are problems it has gaps and must not be evaluated. */
+  readonly tree: Node;
+  /** Offset behind the expression and the blanks after it. */
+  readonly end: number;
+  readonly problems: readonly Problem[];
+}
+
+/**
+ * Parses the expression that starts at `start` and ends where JavaScript's grammar ends it.
+ *
+ * @returns Every problem, not only the first, as far as the syntax can be followed.
+ */
+export function parseAt(text: string, start: number, roots: readonly string[]): Parsed {
+  // A little more than is allowed, so that an expression that is too long is seen to be.
+  const source = text.slice(0, start + limits.sourceLength + 1);
+  const parser: Reader = { source: text, roots: new Set(roots), problems: [] };
+  let tree: acorn.Expression;
+  try {
+    tree = parseExpressionAt(source, start, {
+      ecmaVersion: 2022,
+      sourceType: "module",
+      preserveParens: true,
+    });
+  } catch (error) {
+    return { tree: gap(start), end: start, problems: [syntaxProblem(error, source, text, start)] };
+  }
+  if (tree.end - start > limits.sourceLength) {
+    return { tree: gap(start), end: tree.end, problems: [tooLong(text, start)] };
+  }
+  const checked = nodeOf(parser, tree, 0);
+  return { tree: checked, end: skipBlanks(source, tree.end), problems: parser.problems };
+}
+
+/** Parses a text that is one expression and nothing else. */
+export function parseWhole(text: string, roots: readonly string[]): Parsed {
+  if (text.length > limits.sourceLength) {
+    return { tree: gap(0), end: text.length, problems: [tooLong(text, 0)] };
+  }
+  if (text.trim() === "") {
+    return {
+      tree: gap(0),
+      end: 0,
+      problems: [problem("EMPTY", "the expression is empty", text, 0)],
+    };
+  }
+  const parsed = parseAt(text, 0, roots);
+  if (parsed.problems.length > 0 || parsed.end === text.length) return parsed;
+  const what = "the expression has ended before this; only one is taken, and no statements";
+  return { ...parsed, problems: [problem("SYNTAX", what, text, parsed.end)] };
+}
+
+/** Whether a text is an expression by its grammar, allowed here or not. */
+export function looksLikeExpression(text: string): boolean {
+  return !parseWhole(text, []).problems.some(({ code }) => code === "SYNTAX");
+}
+
+interface Reader {
+  readonly source: string;
+  readonly roots: ReadonlySet<string>;
+  readonly problems: Problem[];
+}
+
+function nodeOf(reader: Reader, node: acorn.AnyNode, depth: number): Node {
+  if (depth >= limits.depth) {
+    // Once is enough: whatever is deeper is too deep as well.
+    if (!reader.problems.some(({ code }) => code === "TOO_DEEP")) {
+      report(reader, "TOO_DEEP", tooDeepText, node.start);
+    }
+    return gap(node.start);
+  }
+  const { start, end } = node;
+  const below = (child: acorn.AnyNode): Node => nodeOf(reader, child, depth + 1);
+  switch (node.type) {
+    case "ParenthesizedExpression":
+      return below(node.expression);
+    case "ChainExpression":
+      return nodeOf(reader, node.expression, depth);
+    case "Literal":
+      return literalOf(reader, node);
+    case "Identifier":
+      return rootOf(reader, node);
+    case "MemberExpression":
+      return memberOf(reader, node, below);
+    case "CallExpression":
+      return callOf(reader, node, below);
+    case "UnaryExpression": {
+      const operator = unaryOperators.find((known) => known === node.operator);
+      if (operator === undefined) return refuse(reader, node, `the operator ${node.operator}`);
+      return { kind: "unary", operator, operand: below(node.argument), start, end };
+    }
+    case "BinaryExpression": {
+      const operator = binaryOperators.find((known) => known === node.operator);
+      if (operator === undefined) return refuse(reader, node, `the operator ${node.operator}`);
+      return {
+        kind: "binary",
+        operator,
+        left: below(node.left),
+        right: below(node.right),
+        start,
+        end,
+      };
+    }
+    case "LogicalExpression": {
+      const { operator } = node;
+      return {
+        kind: "logical",
+        operator,
+        left: below(node.left),
+        right: below(node.right),
+        start,
+        end,
+      };
+    }
+    case "ConditionalExpression": {
+      const [test, consequent] = [below(node.test), below(node.consequent)];
+      return {
+        kind: "conditional",
+        test,
+        consequent,
+        alternate: below(node.alternate),
+        start,
+        end,
+      };
+    }
+    case "ArrayExpression": {
+      const elements = node.elements.map((element) => elementOf(reader, node, element, below));
+      return { kind: "array", elements, start, end };
+    }
+    case "ObjectExpression": {
+      const members = node.properties.map((property) => objectMemberOf(reader, property, below));
+      return { kind: "object", members, start, end };
+    }
+    case "TemplateLiteral": {
+      const texts = node.quasis.map(({ value }) => value.cooked ?? "");
+      return { kind: "text", texts, values: node.expressions.map(below), start, end };
+    }
+    default:
+      return refuse(reader, node, refusals[node.type] ?? "this");
+  }
+}
+
+type Below = (child: acorn.AnyNode) => Node;
+
+function literalOf(reader: Reader, node: acorn.Literal): Node {
+  const { value, start, end } = node;
+  if (node.regex != null) return refuse(reader, node, "a regular expression");
+  if (node.bigint != null || typeof value === "bigint")
+    return refuse(reader, node, "a big integer");
+  if (value === null || value === undefined || typeof value === "object") {
+    return { kind: "literal", value: null, start, end };
+  }
+  return { kind: "literal", value, start, end };
+}
+
+function rootOf(reader: Reader, node: acorn.Identifier): Node {
+  const { name, start, end } = node;
+  if (name === "undefined") return { kind: "literal", value: undefined, start, end };
+  if (isForbidden(name)) return forbidden(reader, name, start);
+  if (reader.roots.has(name)) return { kind: "root", name, start, end };
+  const known = [...reader.roots];
+  const hint =
+    findFunction(name) === undefined
+      ? suggestion(name, known, `the roots here are ${known.join(", ")}`)
+      : `it is a function: write ${name}(…)`;
+  report(reader, "UNKNOWN_ROOT", `there is no root ${JSON.stringify(name)} here; ${hint}`, start);
+  return gap(start);
+}
+
+function memberOf(reader: Reader, node: acorn.MemberExpression, below: Below): Node {
+  const { start, end } = node;
+  const object = below(node.object);
+  if (!node.computed) {
+    if (node.property.type !== "Identifier") return refuse(reader, node, "a private name");
+    const key = node.property.name;
+    if (isForbidden(key)) return forbidden(reader, key, node.property.start);
+    return { kind: "member", object, key, start, end };
+  }
+  const key = below(node.property);
+  const literal = literalKey(key);
+  if (literal === undefined) return { kind: "computed", object, key, start, end };
+  if (isForbidden(literal)) return forbidden(reader, literal, node.property.start);
+  return { kind: "member", object, key: literal, start, end };
+}
+
+/** A key in brackets that is the same whatever the values are. */
+function literalKey(key: Node): string | undefined {
+  if (key.kind === "literal") return String(key.value);
+  if (key.kind === "text" && key.values.length === 0) return key.texts.join("");
+  return undefined;
+}
+
+function callOf(reader: Reader, node: acorn.CallExpression, below: Below): Node {
+  const { start, end } = node;
+  const values = node.arguments.map((argument) =>
+    argument.type === "SpreadElement"
+      ? refuse(reader, argument, "... in a call", "functions of many values take a list too")
+      : below(argument),
+  );
+  if (node.optional) return refuse(reader, node, "?.(…)");
+  const callee = unwrap(node.callee);
+  if (callee.type === "Identifier") return functionCallOf(reader, node, callee.name, values);
+  if (callee.type !== "MemberExpression") return refuse(reader, node, "a call of a value");
+  const object = below(callee.object);
+  const name = methodNameOf(callee, below);
+  if (name === undefined) return refuse(reader, node, "a call of a computed name");
+  if (isForbidden(name)) return forbidden(reader, name, callee.property.start);
+  const method = findMethod(name);
+  if (method === undefined) {
+    const hint = functionTaking.has(name)
+      ? "it takes a function, and there are none here: use pluck(), where(), find(), sort(), or a MAP step"
+      : suggestion(name, methodNames, `the methods are ${methodNames.join(", ")}`);
+    const what = `there is no method ${JSON.stringify(name)}; ${hint}`;
+    report(reader, "UNKNOWN_METHOD", what, callee.property.start);
+    return gap(start);
+  }
+  const variants = [method.string, method.array, method.number]
+    .filter((variant) => variant !== undefined)
+    .map(({ parameters }) => parameters);
+  checkArity(reader, node, name, variants, values.length);
+  return { kind: "method", object, name, arguments: values, start, end };
+}
+
+function methodNameOf(callee: acorn.MemberExpression, below: Below): string | undefined {
+  if (callee.computed) return literalKey(below(callee.property));
+  return callee.property.type === "Identifier" ? callee.property.name : undefined;
+}
+
+function functionCallOf(
+  reader: Reader,
+  { start, end, ...node }: acorn.CallExpression,
+  name: string,
+  values: readonly Node[],
+): Node {
+  if (isForbidden(name)) return forbidden(reader, name, start);
+  const specification = findFunction(name);
+  if (specification === undefined) {
+    const hint = suggestion(name, functionNames, `the functions are ${functionNames.join(", ")}`);
+    report(
+      reader,
+      "UNKNOWN_FUNCTION",
+      `there is no function ${JSON.stringify(name)}; ${hint}`,
+      start,
+    );
+    return gap(start);
+  }
+  checkArity(reader, { start, end, ...node }, name, [specification.parameters], values.length);
+  return { kind: "call", name, arguments: values, start, end };
+}
+
+function checkArity(
+  reader: Reader,
+  { start }: acorn.Node,
+  name: string,
+  variants: readonly string[],
+  given: number,
+): void {
+  const fits = variants.some((parameters) => {
+    const { least, most } = arityOf(parameters);
+    return given >= least && given <= most;
+  });
+  if (fits) return;
+  const forms = variants.map((parameters) => `${name}(${parameters})`).join(" or ");
+  report(reader, "WRONG_ARGUMENTS", `${name} got ${given} arguments and is ${forms}`, start);
+}
+
+function elementOf(
+  reader: Reader,
+  array: acorn.Node,
+  element: acorn.Expression | acorn.SpreadElement | null,
+  below: Below,
+): Element {
+  if (element === null) return { spread: false, value: refuse(reader, array, "a gap in a list") };
+  if (element.type === "SpreadElement") return { spread: true, value: below(element.argument) };
+  return { spread: false, value: below(element) };
+}
+
+function objectMemberOf(
+  reader: Reader,
+  property: acorn.Property | acorn.SpreadElement,
+  below: Below,
+): ObjectMember {
+  if (property.type === "SpreadElement") return { kind: "spread", value: below(property.argument) };
+  if (property.kind !== "init" || property.method) {
+    return { kind: "spread", value: refuse(reader, property, "a method or accessor") };
+  }
+  const value = below(property.value);
+  if (property.computed) {
+    const node = below(property.key);
+    const literal = literalKey(node);
+    if (literal === undefined) return { kind: "computed", key: node, value };
+    return staticMember(reader, literal, value, property.key.start);
+  }
+  const key = property.key.type === "Identifier" ? property.key.name : literalName(property.key);
+  if (key === undefined) {
+    return { kind: "spread", value: refuse(reader, property.key, "a key of this kind") };
+  }
+  return staticMember(reader, key, value, property.key.start);
+}
+
+function literalName(key: acorn.Expression): string | undefined {
+  return key.type === "Literal" && key.bigint == null ? String(key.value) : undefined;
+}
+
+function staticMember(reader: Reader, key: string, value: Node, offset: number): ObjectMember {
+  if (isForbidden(key)) forbidden(reader, key, offset);
+  return { kind: "static", key, value };
+}
+
+function unwrap(node: acorn.Expression | acorn.Super): acorn.Expression | acorn.Super {
+  let inner = node;
+  while (inner.type === "ParenthesizedExpression" || inner.type === "ChainExpression") {
+    inner = inner.expression;
+  }
+  return inner;
+}
+
+/** What is left out of JavaScript, by the name a reader knows it by. */
+const refusals: Readonly<Record<string, string>> = {
+  ArrowFunctionExpression: "a function",
+  FunctionExpression: "a function",
+  ClassExpression: "a class",
+  AssignmentExpression: "an assignment",
+  UpdateExpression: "++ or --",
+  NewExpression: "new",
+  SequenceExpression: "a comma between expressions",
+  TaggedTemplateExpression: "a tagged template",
+  ThisExpression: "this",
+  Super: "super",
+  MetaProperty: "a meta property",
+  ImportExpression: "import",
+  AwaitExpression: "await",
+  YieldExpression: "yield",
+};
+
+const functionTaking: ReadonlySet<string> = new Set([
+  "every",
+  "filter",
+  "find",
+  "findIndex",
+  "findLast",
+  "findLastIndex",
+  "flatMap",
+  "forEach",
+  "map",
+  "match",
+  "matchAll",
+  "reduce",
+  "reduceRight",
+  "some",
+  "sort",
+  "toSorted",
+]);
+
+function refuse(reader: Reader, node: acorn.Node, what: string, instead?: string): Node {
+  const hint = instead === undefined ? "" : `; ${instead}`;
+  report(
+    reader,
+    "NOT_ALLOWED",
+    `${what} is not part of the expression language${hint}`,
+    node.start,
+  );
+  return gap(node.start);
+}
+
+function forbidden(reader: Reader, key: string, offset: number): Node {
+  const what = `the name ${JSON.stringify(key)} is never accessible; rename it where the data is made`;
+  report(reader, "FORBIDDEN_PROPERTY", what, offset);
+  return gap(offset);
+}
+
+function suggestion(name: string, known: readonly string[], otherwise: string): string {
+  const near = nearNames(name, known);
+  return near.length === 0 ? otherwise : `did you mean ${near.join(" or ")}?`;
+}
+
+function report(reader: Reader, code: ProblemCode, what: string, offset: number): void {
+  reader.problems.push(problem(code, what, reader.source, offset));
+}
+
+export function problem(code: ProblemCode, what: string, source: string, offset: number): Problem {
+  return { code, message: `${what} (${whereIn(source, offset)})`, offset };
+}
+
+function syntaxProblem(error: unknown, source: string, text: string, start: number): Problem {
+  // Acorn recurses with the source: running out of stack means the same as the count of levels.
+  if (error instanceof RangeError) return problem("TOO_DEEP", tooDeepText, text, start);
+  if (!(error instanceof SyntaxError)) throw error;
+  const offset = "pos" in error && typeof error.pos === "number" ? error.pos : start;
+  if (source.length < text.length && offset >= source.length - 1) return tooLong(text, start);
+  const what = error.message.replace(/ \(\d+:\d+\)$/, "");
+  return problem("SYNTAX", `this is not an expression: ${what}`, text, offset);
+}
+
+function tooLong(text: string, start: number): Problem {
+  const what = `the expression is longer than ${limits.sourceLength} characters; compute parts in SET steps`;
+  return problem("TOO_LONG", what, text, start);
+}
+
+const tooDeepText = `the expression is nested deeper than ${limits.depth} levels; compute parts in SET steps`;
+
+/** Stands where something was refused. */
+function gap(offset: number): Node {
+  return { kind: "literal", value: undefined, start: offset, end: offset };
+}
+
+function skipBlanks(source: string, offset: number): number {
+  blanks.lastIndex = offset;
+  blanks.exec(source);
+  return blanks.lastIndex;
+}
+
+/** Blanks and comments, as acorn skips them. */
+const blanks = /(?:\s|\/\*[^]*?\*\/|\/\/[^\n\r\u2028\u2029]*)*/y;
