@@ -362,14 +362,11 @@ describe("broken documents", () => {
       },
     ],
     ["half a million bad characters", { output: Array(500_000).fill("\0") }],
-  ])("%s: problems in bounded number and time", (_, fields) => {
-    const before = performance.now();
-
+  ])("%s: a bounded number of problems, and no crash", (_, fields) => {
     const { problems = [] } = parseDocument({ ...of(task), ...fields });
 
     expect(problems.length).toBeGreaterThan(0);
     expect(problems.length).toBeLessThanOrEqual(MAX_PROBLEMS);
-    expect(performance.now() - before).toBeLessThan(2_000);
   });
 
   test("a large list as a value is no problem", () => {

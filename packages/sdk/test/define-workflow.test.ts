@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
+import type { JsonObject } from "@millrace/contract";
 import { DefinitionError, defineTask, defineWorkflow } from "@millrace/sdk";
 
 const fixtures = new URL("../../../test/fixtures/definitions/", import.meta.url);
@@ -30,6 +31,82 @@ describe("defineWorkflow", () => {
       .build();
 
     expect(document).toEqual(read("payment_wait.json"));
+  });
+
+  test("yields the document: order_processing, word for word", () => {
+    const { inputSchema } = read("order_processing.json") as { inputSchema: JsonObject };
+    const orderId = "workflow.input.orderId";
+    const forThisOrder = "event.payload.orderId === workflow.input.orderId";
+
+    const document = defineWorkflow("order_processing", {
+      name: "Order Processing Workflow",
+      inputSchema,
+    })
+      .cancelOn("order.cancelled", {
+        eventCondition: forThisOrder,
+        reason: "Order was cancelled by customer",
+        shouldCompensate: true,
+      })
+      .cancelOn("payment.failed", {
+        eventCondition: `${forThisOrder} && event.payload.attempts > 3`,
+        reason: "Payment failed after multiple attempts",
+        shouldCompensate: true,
+      })
+      .task("reserve_inventory", "inventory_reservation_task", {
+        input: { orderId, lines: "${ workflow.input.lines }" },
+        retry: { maxAttempts: 3, initialInterval: "PT0.2S", backoffCoefficient: 2, jitter: "FULL" },
+      })
+      .waitForEvent("wait_for_payment", "payment.received", {
+        eventCondition: forThisOrder,
+        eventTimeout: {
+          duration: "${ workflow.input.paymentWindow ?? 'P3D' }",
+          timeoutHandlerStepId: "handle_payment_timeout",
+        },
+        eventPayloadMapping: { paymentId: "id", paymentAmount: "amount" },
+        lookback: "instance",
+      })
+      .task("process_payment", "payment_processing_task", {
+        input: {
+          orderId,
+          paymentId: "${ workflow.variables.paymentId }",
+          amount: "${ workflow.variables.paymentAmount }",
+        },
+        timeout: "PT30S",
+        onError: [{ errors: ["PaymentDeclined"], to: "notify_declined" }],
+        conditions: [{ when: "workflow.variables.paymentAmount >= 1000", to: "fraud_check" }],
+        next: "ship_order",
+      })
+      .task("fraud_check", "fraud_check_task")
+      .task("ship_order", "shipment_task", {
+        input: { orderId, reservationId: "${ steps.reserve_inventory.output.reservationId }" },
+      })
+      .task("confirm_order", "order_confirmation_task", {
+        input: { orderId, shipmentId: "${ steps.ship_order.output.shipmentId }" },
+        next: null,
+      })
+      .task("handle_payment_timeout", "payment_reminder_task", { next: "give_up" })
+      .task("notify_declined", "payment_declined_task")
+      .end("declined", "FAILED", {
+        error: {
+          type: "PaymentDeclined",
+          message: "payment for order ${ workflow.input.orderId } was declined",
+        },
+      })
+      .end("give_up", "CANCELLED", { reason: "no payment within the window" })
+      .compensate("reserve_inventory", "release_inventory", "inventory_release_task")
+      .compensate("process_payment", "refund_payment", "payment_refund_task", {
+        input: {
+          paymentId: "workflow.instance.state.steps.process_payment.output.paymentId",
+          amount: "workflow.instance.state.steps.process_payment.output.amount",
+          reason: "workflow.instance.cancellation.reason",
+        },
+      })
+      .compensate("ship_order", "cancel_shipment", "shipment_cancellation_task", {
+        condition: "workflow.instance.state.steps.ship_order.status === 'COMPLETED'",
+      })
+      .build();
+
+    expect(document).toEqual(read("order_processing.json"));
   });
 
   test("steps go on to the next one unless they are told where, and ends and choices never", () => {
