@@ -25,9 +25,9 @@ test("every direct dependency is pinned and has its line in docs/dependencies.md
   const [listed = ""] = read("docs/dependencies.md").split("## Left out");
 
   expect(versions.filter(([, version]) => !/^\d+\.\d+\.\d+/.test(version))).toEqual([]);
-  expect([...listed.matchAll(/^\| `([^`]+)` +\|/gm)].map(([, name = ""]) => name).toSorted()).toEqual(
-    [...new Set(versions.map(([name]) => name))].toSorted(),
-  );
+  expect(
+    [...listed.matchAll(/^\| `([^`]+)` +\|/gm)].map(([, name = ""]) => name).toSorted(),
+  ).toEqual([...new Set(versions.map(([name]) => name))].toSorted());
 });
 
 test("the lock file names no host: it serves behind any registry", () => {

@@ -1,5 +1,15 @@
 import { execFileSync } from "node:child_process";
-import { existsSync, statSync } from "node:fs";
+import {
+  chmodSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+} from "node:fs";
 import { createRequire } from "node:module";
 import { arch, platform } from "node:os";
 import { dirname, join } from "node:path";
@@ -42,14 +52,50 @@ export async function findPostgres(): Promise<PostgresProgram> {
     initdb: string;
     postgres: string;
   };
-  return { initdb: programs.initdb, postgres: programs.postgres, account: accountForRoot() };
+  const account = accountForRoot();
+  const bin =
+    account === undefined || mayEnter(account, dirname(programs.initdb))
+      ? dirname(programs.initdb)
+      : join(copyForOthers(dirname(dirname(programs.initdb))), "bin");
+  return { initdb: join(bin, "initdb"), postgres: join(bin, "postgres"), account };
 }
 
 /**
- * How to start one of the programs so that it reaches its binary and data.
+ * Copies the binaries to where other accounts may run them, once per version, and answers where.
  *
- * Root often works in a folder that other accounts cannot enter, such as /root. There the program
- * gets one capability, to pass any folder, from setpriv (part of every Debian, Ubuntu and Fedora).
+ * Root often works in a folder that nobody else can enter, such as /root. A capability to pass it
+ * would not do here: Postgres looks with access(2), which takes no notice of capabilities.
+ */
+function copyForOthers(native: string): string {
+  const manifest = JSON.parse(readFileSync(join(native, "../package.json"), "utf8")) as {
+    version: string;
+  };
+  const target = `/var/cache/millrace/postgres-${manifest.version}`;
+  if (existsSync(target)) return target;
+  mkdirSync(dirname(target), { recursive: true, mode: 0o755 });
+  const unfinished = `${target}.${process.pid}`;
+  cpSync(native, unfinished, { recursive: true, verbatimSymlinks: true });
+  for (const entry of readdirSync(unfinished, { recursive: true, withFileTypes: true })) {
+    if (entry.isSymbolicLink()) continue;
+    const path = join(entry.parentPath, entry.name);
+    chmodSync(path, (statSync(path).mode & 0o100) === 0 ? 0o644 : 0o755);
+  }
+  chmodSync(unfinished, 0o755);
+  try {
+    renameSync(unfinished, target);
+  } catch (error) {
+    // Another process was first.
+    rmSync(unfinished, { recursive: true, force: true });
+    if (!existsSync(target)) throw error;
+  }
+  return target;
+}
+
+/**
+ * How to start one of the programs so that it reaches its data.
+ *
+ * Below a folder that other accounts cannot enter it gets one capability, to pass any folder, from
+ * setpriv (part of every Debian, Ubuntu and Fedora).
  */
 export function commandFor(
   program: string,
@@ -58,14 +104,12 @@ export function commandFor(
   account: Account | undefined,
 ): { command: string; args: readonly string[]; account?: Account } {
   if (account === undefined) return { command: program, args };
-  if (mayEnter(account, dirname(program)) && mayEnter(account, dirname(dataFolder))) {
-    return { command: program, args, account };
-  }
+  if (mayEnter(account, dirname(dataFolder))) return { command: program, args, account };
   const setpriv = ["/usr/bin/setpriv", "/bin/setpriv"].find((path) => existsSync(path));
   if (setpriv === undefined) {
     throw new Error(
-      `Postgres cannot run as root, and the account "postgres" cannot enter ${dirname(program)} ` +
-        `or ${dirname(dataFolder)}; run as another user, or set DATABASE_URL`,
+      `Postgres cannot run as root, and the account "postgres" cannot enter ` +
+        `${dirname(dataFolder)}; name another data folder, run as another user, or set DATABASE_URL`,
     );
   }
   const { uid, gid } = account;
