@@ -189,7 +189,8 @@ test("a consumer that is paused and resumed at rest takes new jobs at once", asy
     await consumer.pause();
     consumer.resume();
     await queue.addSteps(steps(1));
-    await eventually("the job", () => runs === round, { timeoutMs: 2_000 });
+    await eventually("the job", () => runs >= round, { timeoutMs: 2_000 });
+    expect(runs).toBe(round);
   }
 });
 
@@ -286,7 +287,8 @@ test("consuming goes on after every connection was killed again and again", asyn
     await Promise.all([kill, queue.addSteps(jobs)]);
     await sleep(150);
   }
-  await eventually("all jobs", () => idsOf(all).every((id) => seen.has(id)));
+  await eventually("all jobs", () => seen.size >= all.length);
+  expect([...seen].toSorted()).toEqual(idsOf(all).toSorted());
   killer.disconnect();
 });
 
@@ -355,7 +357,7 @@ test("answers that came while the event loop was blocked are not taken for late"
   const until = performance.now() + 200;
   while (performance.now() < until);
 
-  await added;
+  await expect(added).resolves.toBeUndefined();
 });
 
 test("a queue closes although Redis is away", async () => {
@@ -400,11 +402,13 @@ test("a wake reaches the subscribers of its channel in every process, and those 
   const prefix = newPrefix();
   const [here, there, elsewhere] = [await open({ prefix }), await open({ prefix }), await open()];
   const heard: string[] = [];
-  const stop = here.wake.subscribe("instance.7", (message) => heard.push(`here ${message["v"]}`));
+  const stop = here.wake.subscribe("instance.7", (message) =>
+    heard.push(`here ${JSON.stringify(message)}`),
+  );
   there.wake.subscribe("instance.7", () => {
     throw new Error("a bad listener");
   });
-  there.wake.subscribe("instance.7", (message) => heard.push(`there ${message["v"]}`));
+  there.wake.subscribe("instance.7", (message) => heard.push(`there ${JSON.stringify(message)}`));
   there.wake.subscribe("instance.8", () => heard.push("wrong instance"));
   elsewhere.wake.subscribe("instance.7", () => heard.push("wrong prefix"));
   await sleep(200);
@@ -416,7 +420,7 @@ test("a wake reaches the subscribers of its channel in every process, and those 
   await sleep(100);
   there.wake.publish("instance.7", { v: 2 });
   await eventually("the one that is left", () => heard.length >= 3);
-  expect(heard.toSorted()).toEqual(["here 1", "there 1", "there 2"]);
+  expect(heard.toSorted()).toEqual(['here {"v":1}', 'there {"v":1}', 'there {"v":2}']);
 });
 
 test("after a gap a subscriber is told to look at everything", async () => {

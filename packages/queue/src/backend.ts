@@ -8,7 +8,7 @@ export type Publisher = Pick<BullQueue<unknown, void>, "addBulk" | "remove" | "g
 /** A consuming worker of either backend. */
 export type ConsumingWorker = Pick<
   PacedWorker,
-  "pause" | "resume" | "close" | "isRunning" | "waitUntilReady"
+  "pause" | "resume" | "close" | "isRunning" | "waitUntilReady" | "fetching"
 > & {
   on(event: "error", listener: (error: Error) => void): unknown;
   on(event: "stalled", listener: (jobId: string) => void): unknown;

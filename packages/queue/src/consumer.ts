@@ -6,7 +6,10 @@ import { type QueueLog, TroubleLog } from "./log.ts";
 
 /** Takes jobs of one queue and hands them to a function, some at a time. */
 export interface Consumer {
-  /** Stops fetching at once; running handlers go on. */
+  /**
+   * Stops fetching at once and settles when the last answer that could bring a job is there.
+   * Running handlers go on.
+   */
   pause(): Promise<void>;
   resume(): void;
   /** Stops fetching and waits for the running handlers; with `force` it does not wait for them. */
@@ -80,6 +83,7 @@ export function openConsumer(
     // Ends a fetch that is waiting for a job. Where there is no connection, nothing is fetched, and
     // to disconnect then would leave the client parked.
     if (backend.reachable) await bounded(worker.getBackend().disconnectBlocking(true));
+    await whileConnected(() => worker.fetching > 0);
   }
 
   async function resume(): Promise<void> {
@@ -91,11 +95,15 @@ export function openConsumer(
     if (!force) {
       await pause();
       if (active > 0) await new Promise<void>((resolve) => (onIdle = resolve));
-      const until = performance.now() + settleMs;
-      while (backend.reachable && worker.isRunning() && performance.now() < until) await sleep(5);
+      await whileConnected(() => worker.isRunning());
     }
     // What is left of the graceful close in BullMQ waits for Redis without end.
     await bounded(worker.close(true));
+  }
+
+  async function whileConnected(condition: () => boolean): Promise<void> {
+    const until = performance.now() + settleMs;
+    while (condition() && backend.reachable && performance.now() < until) await sleep(2);
   }
 
   return {

@@ -78,6 +78,8 @@ export async function openPostgresBackend(settings: {
         connection: { connectionString: url, max: 4 },
         prefix,
         concurrency,
+        // An interrupted wait ends like one that found something, so a fetch would follow.
+        fetchesWhenPaused: false,
       };
       return new PacedWorker(`${prefix}.${name}`, process, options, createPostgresBackend);
     },
@@ -97,7 +99,7 @@ export async function openPostgresBackend(settings: {
     async writeEpoch(value) {
       await meta.setQueueMeta({ epoch: value });
     },
-    wake: openPostgresWake(connection, log),
+    wake: openPostgresWake(connection, prefix, log),
     async ping() {
       await connection.pool.query("select 1");
     },
@@ -109,7 +111,7 @@ export async function openPostgresBackend(settings: {
 }
 
 /** Wakes through NOTIFY: one channel for all, so that there is one LISTEN to renew. */
-function openPostgresWake(connection: PostgresConnection, log: QueueLog): Wake {
+function openPostgresWake(connection: PostgresConnection, prefix: string, log: QueueLog): Wake {
   const listeners = new Listeners(log);
   let state: "off" | "starting" | "on" = "off";
 
@@ -120,8 +122,8 @@ function openPostgresWake(connection: PostgresConnection, log: QueueLog): Wake {
       const client = await connection.getListenClient();
       client.on("notification", ({ channel, payload }) => {
         if (channel !== wakeChannel || payload === undefined) return;
-        const { channel: name, message } = parseWake(payload);
-        if (typeof name !== "string") return;
+        const { prefix: origin, channel: name, message } = parseWake(payload);
+        if (origin !== prefix || typeof name !== "string") return;
         listeners.call(name, typeof message === "object" && message !== null ? { ...message } : {});
       });
       await client.query(`listen ${wakeChannel}`);
@@ -138,8 +140,11 @@ function openPostgresWake(connection: PostgresConnection, log: QueueLog): Wake {
 
   return {
     publish(channel, message) {
-      const text = JSON.stringify({ channel, message });
-      const payload = text.length > longestWake ? JSON.stringify({ channel, message: {} }) : text;
+      const text = JSON.stringify({ prefix, channel, message });
+      const payload =
+        Buffer.byteLength(text) > longestWake
+          ? JSON.stringify({ prefix, channel, message: {} })
+          : text;
       connection.pool.query("select pg_notify($1, $2)", [wakeChannel, payload]).catch(() => {});
     },
     subscribe(channel, listener) {

@@ -156,7 +156,8 @@ function queueOn(backend: Backend, commandTimeoutMs: number, log: QueueLog): Que
     try {
       return await work();
     } catch (error) {
-      if (backend.reachable || !(await backend.regained())) throw unavailable(error);
+      // An answer of Redis is final. Anything else is a connection that may be back in a moment.
+      if (isReply(error) || !(await backend.regained())) throw unavailable(error);
       return await work().catch((again: unknown) => {
         throw unavailable(again);
       });
@@ -301,6 +302,10 @@ function jobOptions(jobId: string, priority: number, delayMs: number): JobsOptio
 
 function endOfTurn(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
+}
+
+function isReply(error: unknown): boolean {
+  return error instanceof Error && error.name === "ReplyError";
 }
 
 function unavailable(error: unknown): QueueUnavailableError {

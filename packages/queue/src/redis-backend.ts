@@ -54,7 +54,7 @@ export async function openRedisBackend(settings: {
     }
     policy = found ?? policy;
   }
-  await firstAnswer(client, settings.patienceMs);
+  await nextOf(client, ["ready", "error"], settings.patienceMs);
 
   const epochKey = `${prefix}:epoch`;
   const queueOf = (name: string) => {
@@ -78,17 +78,24 @@ export async function openRedisBackend(settings: {
   return {
     kind: "redis",
     get reachable() {
-      return client.status === "ready";
+      return isUsable(client);
     },
     async regained() {
-      const left = lostAt + graceMs - performance.now();
-      if (client.status !== "ready" && left > 0) await firstAnswer(client, left, "ready");
-      return client.status === "ready";
+      if (isUsable(client)) return true;
+      const left = (wasReady ? performance.now() : lostAt) + graceMs - performance.now();
+      if (left > 0) await nextOf(client, ["ready"], left);
+      return isUsable(client);
     },
     publisher: (name): Publisher => queueOf(name),
     worker(name, process, concurrency) {
       consuming ??= open("consume");
-      const options = { connection: consuming, prefix, concurrency };
+      const options = {
+        connection: consuming,
+        prefix,
+        concurrency,
+        // Who has taken BullMQ's marker owes the fetch: the other workers sleep until the next one.
+        fetchesWhenPaused: true,
+      };
       return new PacedWorker(name, process, options, createRedisBackend);
     },
     async known(name, jobIds) {
@@ -129,18 +136,21 @@ export async function openRedisBackend(settings: {
   }
 }
 
-/** Settles at the first sign of the connection, or of the given one, and at `ms` at the latest. */
-function firstAnswer(client: Redis, ms: number, only?: "ready"): Promise<void> {
-  if (client.status === "ready") return Promise.resolve();
+/** A dropped socket shows before ioredis has changed its status. */
+function isUsable(client: Redis): boolean {
+  return client.status === "ready" && client.stream.writable;
+}
+
+/** Settles at the next of these events, and after `ms` at the latest. */
+function nextOf(client: Redis, events: readonly ("ready" | "error")[], ms: number): Promise<void> {
   return new Promise((resolve) => {
     const done = () => {
       clearTimeout(timer);
-      client.off("ready", done).off("error", done);
+      for (const event of events) client.off(event, done);
       resolve();
     };
     const timer = setTimeout(done, ms);
-    client.on("ready", done);
-    if (!only) client.on("error", done);
+    for (const event of events) client.on(event, done);
   });
 }
 

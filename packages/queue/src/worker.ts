@@ -7,6 +7,8 @@ import {
   Worker,
 } from "bullmq";
 
+type UnknownJob = Job<unknown, void>;
+
 const longestPauseMs = 1_000;
 
 /**
@@ -24,15 +26,22 @@ export class PacedWorker<Connection = unknown> extends Worker<
   JobProgress,
   Connection
 > {
+  readonly #fetchesWhenPaused: boolean;
   #failures = 0;
+  #fetching = 0;
 
   constructor(
     name: string,
     process: Processor<unknown, void>,
-    options: {
+    {
+      fetchesWhenPaused,
+      ...options
+    }: {
       readonly connection: Connection;
       readonly prefix: string;
       readonly concurrency: number;
+      /** Whether a fetch whose wait has ended is still made after a pause. */
+      readonly fetchesWhenPaused: boolean;
     },
     factory: BackendFactory<IQueueBackend, Connection>,
   ) {
@@ -53,9 +62,18 @@ export class PacedWorker<Connection = unknown> extends Worker<
       },
       factory,
     );
+    this.#fetchesWhenPaused = fetchesWhenPaused;
   }
 
-  protected override async moveToActive(token: string, name?: string): Promise<Job<unknown, void>> {
+  /** How many answers are awaited that may bring a job. After a pause the number falls to none. */
+  get fetching(): number {
+    return this.#fetching;
+  }
+
+  protected override async moveToActive(token: string, name?: string): Promise<UnknownJob> {
+    // BullMQ itself answers a fetch during a pause with nothing, whatever the type says.
+    if (this.paused && !this.#fetchesWhenPaused) return undefined as never;
+    this.#fetching += 1;
     try {
       const job = await super.moveToActive(token, name);
       this.#failures = 0;
@@ -64,6 +82,20 @@ export class PacedWorker<Connection = unknown> extends Worker<
       this.#failures = Math.min(this.#failures + 1, 10);
       await this.delay(Math.min(longestPauseMs, 10 * 2 ** this.#failures));
       throw error;
+    } finally {
+      this.#fetching -= 1;
+    }
+  }
+
+  /** The end of a job brings the next one along. */
+  protected override async handleCompleted(
+    ...args: Parameters<Worker<unknown, void>["handleCompleted"]>
+  ): Promise<UnknownJob> {
+    this.#fetching += 1;
+    try {
+      return await super.handleCompleted(...args);
+    } finally {
+      this.#fetching -= 1;
     }
   }
 }

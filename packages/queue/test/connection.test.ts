@@ -26,7 +26,12 @@ test("an error keeps its cause without the command, which may be an AUTH", () =>
 
 test("a trouble that recurs is logged once", () => {
   const lines: string[] = [];
-  const log = { debug() {}, info() {}, warn: (_: object, text: string) => lines.push(text), error() {} };
+  const log = {
+    debug() {},
+    info() {},
+    warn: (_: object, text: string) => lines.push(text),
+    error() {},
+  };
   const trouble = new TroubleLog(log);
 
   for (let time = 0; time < 1_000; time += 1) trouble.warn({}, "no", "OOM");

@@ -30,7 +30,10 @@ test("an advance job's id names the instance and the cause", () => {
 });
 
 test("no id or queue name has a colon, is an integer or meets another", () => {
-  const text = fc.string({ minLength: 1, unit: fc.constantFrom("a", ":", "%", "3", "A", "2", "5") });
+  const text = fc.string({
+    minLength: 1,
+    unit: fc.constantFrom("a", ":", "%", "3", "A", "2", "5"),
+  });
   fc.assert(
     fc.property(text, text, (one, other) => {
       for (const name of [stepJobId({ ...job, path: one }), queueName(one)]) {
