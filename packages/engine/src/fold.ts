@@ -88,7 +88,7 @@ function commitInMemory({ executions }: MemoryInstance, decision: Decision): Mem
 }
 
 function inserted(row: NewExecution): ExecutionRead {
-  const { stepId, path, iteration, status, attempt, output, error, completion } = row;
+  const { stepId, path, iteration, status, attempt, output, error, completion, queue } = row;
   return {
     stepId,
     path,
@@ -100,6 +100,7 @@ function inserted(row: NewExecution): ExecutionRead {
     outputLeftOut: false,
     error,
     completion,
+    queue,
   };
 }
 

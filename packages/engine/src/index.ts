@@ -25,13 +25,10 @@ export type {
   WorkflowError,
 } from "./state/snapshot.ts";
 export {
-  compensationStatuses,
   instanceChanges,
-  instanceStatuses,
   isStepSettled,
   isTerminal,
   stepChanges,
-  stepStatuses,
 } from "./state/status.ts";
 export type { CompensationStatus, InstanceStatus, StepStatus } from "./state/status.ts";
 export { durationMs, durationToMs, formatDuration, isRefusal, parseDuration } from "./definition/duration.ts";

@@ -1,1 +1,28 @@
-export {};
+export { cancelInstance } from "./cancel-instance.ts";
+export type { CancelBody } from "./cancel-instance.ts";
+export { checkDefinition, registerDefinition } from "./definitions.ts";
+export type { Registered } from "./definitions.ts";
+export {
+  BusyError,
+  IdempotencyConflictError,
+  InstanceNotFoundError,
+  InvalidDefinitionError,
+  InvalidInputError,
+  MillraceError,
+  PreconditionFailedError,
+  ReservedPatternError,
+  StatusConflictError,
+  WorkflowNotFoundError,
+} from "./errors.ts";
+export type { Problem } from "./errors.ts";
+export { publishEvent, publishEvents } from "./publish-event.ts";
+export type { Published, PublishRequest } from "./publish-event.ts";
+export { runScheduler } from "./scheduler/run-scheduler.ts";
+export type { RunningScheduler } from "./scheduler/run-scheduler.ts";
+export { closeServices, openServices } from "./services.ts";
+export type { Caller, Services, ServicesSettings } from "./services.ts";
+export { startInstance, startInstances } from "./start-instance.ts";
+export type { Started, StartRequest } from "./start-instance.ts";
+export { waitUntilSettled } from "./wait-until-settled.ts";
+export { runWorker } from "./worker/run-worker.ts";
+export type { RunningWorker, WorkerOptions } from "./worker/run-worker.ts";

@@ -152,7 +152,7 @@ export function touchedExecution(turn: Turn, key: string): ExecutionRead | undef
   const updated = turn.updates.get(key);
   if (updated === undefined) return undefined;
   // Top-level paths are step ids.
-  return { ...updated, stepId: updated.path, fence: 0, outputLeftOut: false };
+  return { ...updated, stepId: updated.path, fence: 0, outputLeftOut: false, queue: null };
 }
 
 /** One execution's row as stored, whatever this turn does to it. @throws MissingReads */

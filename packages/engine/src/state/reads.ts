@@ -17,6 +17,8 @@ export interface ExecutionRead {
   readonly error: WorkflowError | null;
   /** Completion number within the instance, null unless COMPLETED. */
   readonly completion: number | null;
+  /** Of a task's row: the queue that its jobs travel in. */
+  readonly queue: string | null;
 }
 
 /** Rows that were loaded for a decision. What was asked for and does not exist is null. */

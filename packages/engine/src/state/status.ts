@@ -1,32 +1,8 @@
-/**
- * Every status and every allowed change of one, as data (CONTRACT 2). Nothing else lists them.
- */
+import type { InstanceStatus, StepStatus, TerminalStatus } from "@millrace/contract";
 
-export const instanceStatuses = [
-  "CREATED",
-  "RUNNING",
-  "WAITING_FOR_EVENT",
-  "PAUSED",
-  "COMPLETED",
-  "FAILED",
-  "CANCELLED",
-] as const;
-export type InstanceStatus = (typeof instanceStatuses)[number];
+/** Every allowed change of a status, as data (CONTRACT 2). Nothing else lists them. */
 
-export const stepStatuses = [
-  "PENDING",
-  "RUNNING",
-  "WAITING",
-  "RETRYING",
-  "COMPLETED",
-  "FAILED",
-  "SKIPPED",
-  "CANCELLED",
-] as const;
-export type StepStatus = (typeof stepStatuses)[number];
-
-export const compensationStatuses = ["IN_PROGRESS", "COMPLETED", "COMPLETED_WITH_ERRORS"] as const;
-export type CompensationStatus = (typeof compensationStatuses)[number];
+export type { CompensationStatus, InstanceStatus, StepStatus } from "@millrace/contract";
 
 /** From each instance status, those that may follow it. FAILED is left only by retry or abandon. */
 export const instanceChanges: Readonly<Record<InstanceStatus, readonly InstanceStatus[]>> = {
@@ -50,8 +26,6 @@ export const stepChanges: Readonly<Record<StepStatus, readonly StepStatus[]>> = 
   SKIPPED: [],
   CANCELLED: [],
 };
-
-export type TerminalStatus = "COMPLETED" | "FAILED" | "CANCELLED";
 
 export function isTerminal(status: InstanceStatus): status is TerminalStatus {
   return status === "COMPLETED" || status === "FAILED" || status === "CANCELLED";

@@ -1,0 +1,137 @@
+import { decide, isNeeds, mergeReads, noReads } from "@millrace/engine";
+import type { Decision, Definition, Reads, Signal, Snapshot } from "@millrace/engine";
+import { commitLocked, loadInbox, loadInstance, loadReads } from "@millrace/store";
+import type { Commit, CommitOutcome, Key, MatchedWait } from "@millrace/store";
+import { InstanceNotFoundError } from "./errors.ts";
+import type { Services } from "./services.ts";
+
+/**
+ * Load, decide, commit, and again when somebody else was first.
+ *
+ * A conflict is told by the version alone: the decision is thrown away whole and taken anew from what
+ * is stored now. After the second conflict the instance's row is taken first, so that everybody gets
+ * through in turn.
+ */
+
+/** Conflicts met without the row lock before it is taken. */
+const freeTries = 2;
+
+/** Rounds of loading what a decision says it needs; a deeper chain is a fault of the engine. */
+const maxReadRounds = 10;
+
+export interface Intent {
+  readonly actor: string;
+  /** What happened, given the instance as it is now; none: nothing is to be done. */
+  readonly signals: (snapshot: Snapshot, inbox: readonly MatchedWait[]) => readonly Signal[];
+  /** Also hand over matched waits that are not applied yet. */
+  readonly inbox?: boolean;
+  /** Parts of the commit that only the caller knows: holds, carry. */
+  readonly extend?: (commit: Commit) => Commit;
+}
+
+export type Advanced =
+  | { readonly kind: "committed"; readonly before: Snapshot; readonly commit: Commit }
+  /** The signals changed nothing. */
+  | { readonly kind: "void"; readonly snapshot: Snapshot }
+  /** A hold was lost: somebody else has the step now. */
+  | { readonly kind: "lost"; readonly snapshot: Snapshot };
+
+/** @throws InstanceNotFoundError */
+export async function advance(services: Services, key: Key, intent: Intent): Promise<Advanced> {
+  for (let attempt = 0; attempt < freeTries; attempt++) {
+    const advanced = await tryOnce(services, key, intent);
+    if (advanced !== undefined) return advanced;
+    services.metrics.commitConflicts.inc({ cause: "version" });
+  }
+  return advanceLocked(services, key, intent);
+}
+
+async function tryOnce(
+  services: Services,
+  key: Key,
+  intent: Intent,
+): Promise<Advanced | undefined> {
+  const { database } = services;
+  const snapshot = await loadInstance(database.db, key);
+  if (snapshot === undefined) throw new InstanceNotFoundError(key.instanceId);
+  const inbox = intent.inbox === true ? await loadInbox(database.db, key) : [];
+  const commit = await draft(services, key, snapshot, inbox, intent);
+  if (commit === undefined) return { kind: "void", snapshot };
+  return advancedBy(await services.commit(commit), snapshot, commit);
+}
+
+/** Takes the row first: slower, but nobody can be first. */
+async function advanceLocked(services: Services, key: Key, intent: Intent): Promise<Advanced> {
+  let advanced: Advanced | undefined;
+  await commitLocked(services.database.db, key, async ({ snapshot, inbox, trx }) => {
+    const commit = await draft(services, key, snapshot, intent.inbox === true ? inbox : [], intent, trx);
+    advanced = commit && { kind: "committed", before: snapshot, commit };
+    if (commit === undefined) advanced = { kind: "void", snapshot };
+    return commit;
+  }).then((outcome) => {
+    if (outcome?.kind === "void" && advanced) {
+      advanced = { kind: "lost", snapshot: advanced.kind === "committed" ? advanced.before : advanced.snapshot };
+    }
+  });
+  if (advanced === undefined) throw new InstanceNotFoundError(key.instanceId);
+  return advanced;
+}
+
+function advancedBy(
+  outcome: CommitOutcome,
+  before: Snapshot,
+  commit: Commit,
+): Advanced | undefined {
+  if (outcome.kind === "committed") return { kind: "committed", before, commit };
+  if (outcome.kind === "void") return { kind: "lost", snapshot: before };
+  return undefined;
+}
+
+async function draft(
+  services: Services,
+  key: Key,
+  snapshot: Snapshot,
+  inbox: readonly MatchedWait[],
+  intent: Intent,
+  db = services.database.db,
+): Promise<Commit | undefined> {
+  const signals = intent.signals(snapshot, inbox);
+  if (signals.length === 0) return undefined;
+  const { definition } = await services.definitions.get(
+    key.tenantId,
+    snapshot.workflowId,
+    snapshot.workflowVersion,
+  );
+  const at = services.clock.now();
+  const { decision } = await decideLoading(db, key, definition, snapshot, signals, noReads, at);
+  if (decision.snapshot === snapshot) return undefined;
+  const commit: Commit = {
+    previous: snapshot,
+    decision,
+    signals,
+    at,
+    actor: intent.actor,
+    holds: [],
+    carry: [],
+  };
+  return intent.extend?.(commit) ?? commit;
+}
+
+/** Decides, loading what the decision says it needs. */
+export async function decideLoading(
+  db: Services["database"]["db"],
+  key: Key,
+  definition: Definition,
+  snapshot: Snapshot,
+  signals: readonly Signal[],
+  known: Reads,
+  now: Date,
+): Promise<{ readonly decision: Decision; readonly reads: Reads }> {
+  let reads = known;
+  for (let round = 0; round < maxReadRounds; round++) {
+    const answer = decide(definition, snapshot, signals, reads, now);
+    if (!isNeeds(answer)) return { decision: answer, reads };
+    reads = mergeReads(reads, await loadReads(db, key, answer.needs));
+  }
+  throw new Error(`instance ${key.instanceId}: a decision asked for rows ${maxReadRounds} times`);
+}

@@ -1,0 +1,112 @@
+import { createHash } from "node:crypto";
+import { compileDefinition, validateDefinition } from "@millrace/engine";
+import type { Definition } from "@millrace/engine";
+import {
+  canonicalJson,
+  getDefinition,
+  registerDefinition as storeDefinition,
+} from "@millrace/store";
+import type { Db } from "@millrace/store";
+import { InvalidDefinitionError, WorkflowNotFoundError } from "./errors.ts";
+import type { Problem } from "./errors.ts";
+import type { Caller, Services } from "./services.ts";
+import { compileInputSchema } from "./validate-input.ts";
+import type { CheckInput } from "./validate-input.ts";
+
+/** A definition version, ready for use. */
+export interface KnownDefinition {
+  readonly definition: Definition;
+  readonly checkInput: CheckInput;
+}
+
+export interface DefinitionCache {
+  /** @throws WorkflowNotFoundError */
+  get(tenantId: string, workflowId: string, version: number): Promise<KnownDefinition>;
+  /** The version that a start without one gets. @throws WorkflowNotFoundError */
+  latest(tenantId: string, workflowId: string): Promise<KnownDefinition>;
+}
+
+/** Compiled versions that are kept; a version never changes, so nothing else ends their life. */
+const keptVersions = 1_000;
+
+export function openDefinitionCache(db: Db): DefinitionCache {
+  const known = new Map<string, Promise<KnownDefinition>>();
+
+  function keep(key: string, load: () => Promise<KnownDefinition>): Promise<KnownDefinition> {
+    const kept = known.get(key);
+    if (kept !== undefined) return kept;
+    const loading = load();
+    known.set(key, loading);
+    loading.catch(() => known.delete(key));
+    for (const oldest of known.keys()) {
+      if (known.size <= keptVersions) break;
+      known.delete(oldest);
+    }
+    return loading;
+  }
+
+  async function load(tenantId: string, workflowId: string, version: number) {
+    const stored = await getDefinition(db, tenantId, workflowId, version);
+    if (stored === undefined) throw new WorkflowNotFoundError(workflowId, version);
+    return {
+      definition: compileDefinition(stored.document, stored.version),
+      checkInput: compileInputSchema(stored.document),
+    };
+  }
+
+  function get(tenantId: string, workflowId: string, version: number) {
+    const key = JSON.stringify([tenantId, workflowId, version]);
+    return keep(key, () => load(tenantId, workflowId, version));
+  }
+
+  return {
+    get,
+    async latest(tenantId, workflowId) {
+      const version = await latestVersion(db, tenantId, workflowId);
+      if (version === undefined) throw new WorkflowNotFoundError(workflowId);
+      return get(tenantId, workflowId, version);
+    },
+  };
+}
+
+export interface Registered {
+  readonly id: string;
+  readonly version: number;
+  readonly contentHash: string;
+  readonly warnings: readonly Problem[];
+  /** False where the latest version had this content already. */
+  readonly created: boolean;
+}
+
+/** @throws InvalidDefinitionError with every problem. */
+export async function registerDefinition(
+  { database, log }: Services,
+  { tenantId, actor }: Caller,
+  value: unknown,
+): Promise<Registered> {
+  const { document, warnings } = checkDefinition(value);
+  const contentHash = createHash("sha256").update(canonicalJson(document)).digest("hex");
+  const { id } = document;
+  const stored = await storeDefinition(database.db, { tenantId, id, document, contentHash, actor });
+  if (stored.created) log.info({ workflowId: id, version: stored.version }, "definition registered");
+  return { id, version: stored.version, contentHash, warnings, created: stored.created };
+}
+
+/** Everything that can be known before a definition runs. @throws InvalidDefinitionError */
+export function checkDefinition(value: unknown) {
+  const checked = validateDefinition(value);
+  if ("problems" in checked) throw new InvalidDefinitionError(checked.problems);
+  const problems = schemaProblems(checked.document);
+  if (problems.length > 0) throw new InvalidDefinitionError(problems);
+  return checked;
+}
+
+function schemaProblems(document: Parameters<typeof compileInputSchema>[0]): readonly Problem[] {
+  try {
+    compileInputSchema(document);
+    return [];
+  } catch (error) {
+    const message = error instanceof Error ? error.message : String(error);
+    return [{ path: "/inputSchema", code: "BAD_SCHEMA", message: `is no JSON Schema: ${message}` }];
+  }
+}

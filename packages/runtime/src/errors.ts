@@ -1,0 +1,102 @@
+/** A fault of one place in a document or body: a JSON pointer, a stable code, words for a person. */
+export interface Problem {
+  readonly path: string;
+  readonly code: string;
+  readonly message: string;
+}
+
+/** What the runtime refuses or cannot do, with a code of the contract's table. */
+export abstract class MillraceError extends Error {
+  abstract readonly code: string;
+  readonly problems?: readonly Problem[];
+  /** Seconds after which asking again makes sense. */
+  readonly retryAfterSeconds?: number;
+}
+
+export class InvalidDefinitionError extends MillraceError {
+  override readonly name = "InvalidDefinitionError";
+  readonly code = "INVALID_DEFINITION";
+  override readonly problems: readonly Problem[];
+  constructor(problems: readonly Problem[]) {
+    super(`the workflow definition has ${count(problems, "problem")}`);
+    this.problems = problems;
+  }
+}
+
+export class InvalidInputError extends MillraceError {
+  override readonly name = "InvalidInputError";
+  readonly code = "INVALID_INPUT";
+  override readonly problems: readonly Problem[];
+  constructor(workflowId: string, problems: readonly Problem[]) {
+    super(`the input does not match the inputSchema of "${workflowId}": ${count(problems, "violation")}`);
+    this.problems = problems;
+  }
+}
+
+export class WorkflowNotFoundError extends MillraceError {
+  override readonly name = "WorkflowNotFoundError";
+  readonly code = "WORKFLOW_NOT_FOUND";
+  constructor(workflowId: string, version?: number) {
+    super(
+      version === undefined
+        ? `no workflow "${workflowId}" is registered; register its definition first`
+        : `workflow "${workflowId}" has no version ${version}`,
+    );
+  }
+}
+
+export class InstanceNotFoundError extends MillraceError {
+  override readonly name = "InstanceNotFoundError";
+  readonly code = "INSTANCE_NOT_FOUND";
+  constructor(instanceId: string) {
+    super(`there is no instance ${instanceId}`);
+  }
+}
+
+export class StatusConflictError extends MillraceError {
+  override readonly name = "StatusConflictError";
+  readonly code = "STATUS_CONFLICT";
+  constructor(verb: string, instanceId: string, status: string) {
+    super(`instance ${instanceId} is ${status}, so it cannot be ${verb}`);
+  }
+}
+
+export class PreconditionFailedError extends MillraceError {
+  override readonly name = "PreconditionFailedError";
+  readonly code = "PRECONDITION_FAILED";
+  constructor(instanceId: string, expected: number, actual: number) {
+    super(
+      `instance ${instanceId} is at version ${actual}, not ${expected}; read it again before you change it`,
+    );
+  }
+}
+
+export class IdempotencyConflictError extends MillraceError {
+  override readonly name = "IdempotencyConflictError";
+  readonly code = "IDEMPOTENCY_CONFLICT";
+  constructor(key: string) {
+    super(`Idempotency-Key "${key}" was used for a start with another body`);
+  }
+}
+
+export class ReservedPatternError extends MillraceError {
+  override readonly name = "ReservedPatternError";
+  readonly code = "RESERVED_PATTERN";
+  constructor(pattern: string) {
+    super(`patterns under "workflow." are reserved for lifecycle events, so "${pattern}" cannot be published`);
+  }
+}
+
+/** Verbs from outside give up after a while; results of steps never do. */
+export class BusyError extends MillraceError {
+  override readonly name = "BusyError";
+  readonly code = "BUSY";
+  override readonly retryAfterSeconds = 1;
+  constructor(instanceId: string) {
+    super(`instance ${instanceId} changes too fast right now; try again`);
+  }
+}
+
+function count(problems: readonly Problem[], noun: string): string {
+  return problems.length === 1 ? `a ${noun}` : `${problems.length} ${noun}s`;
+}

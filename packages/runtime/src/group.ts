@@ -1,0 +1,78 @@
+/**
+ * Groups concurrent calls into batches, as group commit does: what is waiting goes out when one of the
+ * `lanes` is free, so that a lone call never waits for company and a burst shares its round trips.
+ */
+export interface GroupOptions<T> {
+  readonly lanes: number;
+  readonly maxBatch: number;
+  /** Two items with the same key never share a batch, nor travel at the same time. */
+  readonly keyOf: (item: T) => string;
+}
+
+interface Waiting<T, R> {
+  readonly item: T;
+  readonly resolve: (result: R) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+/** @param run Answers one result per item, in order; an Error as a result rejects that item alone. */
+export function groupCalls<T, R>(
+  { lanes, maxBatch, keyOf }: GroupOptions<T>,
+  run: (items: readonly T[]) => Promise<readonly (R | Error)[]>,
+): (item: T) => Promise<R> {
+  let waiting: Waiting<T, R>[] = [];
+  const travelling = new Set<string>();
+  let busy = 0;
+  let armed = false;
+
+  function pump(): void {
+    armed = false;
+    while (busy < lanes && waiting.length > 0) {
+      const batch = takeBatch();
+      if (batch.length === 0) return;
+      busy += 1;
+      void send(batch).finally(() => {
+        busy -= 1;
+        for (const { item } of batch) travelling.delete(keyOf(item));
+        pump();
+      });
+    }
+  }
+
+  function takeBatch(): Waiting<T, R>[] {
+    const batch: Waiting<T, R>[] = [];
+    const left: Waiting<T, R>[] = [];
+    for (const call of waiting) {
+      const key = keyOf(call.item);
+      if (batch.length < maxBatch && !travelling.has(key)) {
+        travelling.add(key);
+        batch.push(call);
+      } else {
+        left.push(call);
+      }
+    }
+    waiting = left;
+    return batch;
+  }
+
+  async function send(batch: readonly Waiting<T, R>[]): Promise<void> {
+    try {
+      const results = await run(batch.map(({ item }) => item));
+      batch.forEach(({ resolve, reject }, index) => {
+        const result = results[index];
+        if (result instanceof Error) reject(result);
+        else resolve(result as R);
+      });
+    } catch (error) {
+      for (const { reject } of batch) reject(error);
+    }
+  }
+
+  return (item) =>
+    new Promise<R>((resolve, reject) => {
+      waiting.push({ item, resolve, reject });
+      if (armed) return;
+      armed = true;
+      setImmediate(pump);
+    });
+}

@@ -1,0 +1,146 @@
+import { candidatePatterns, eventSatisfies, mergeReads, noReads } from "@millrace/engine";
+import type { EventFact } from "@millrace/engine";
+import {
+  findWaits,
+  keyHashOf,
+  loadReads,
+  markMatched,
+  settleEvents,
+  takeOne,
+  waitShapes,
+} from "@millrace/store";
+import type { Json, StoredEvent, WaitCandidate, WaitProbe } from "@millrace/store";
+import type { Services } from "./services.ts";
+
+/**
+ * Finds the waits and cancellation triggers that an event satisfies, and marks them. What follows for
+ * their instances is a worker's business, never the publisher's.
+ */
+
+/** Waits looked at per statement. */
+const pageSize = 500;
+
+export interface Matched {
+  /** Waits that the event satisfied. */
+  readonly delivered: number;
+  /** Instances that it cancels. */
+  readonly cancelled: number;
+}
+
+export async function matchEvent(services: Services, event: StoredEvent): Promise<Matched> {
+  const { db } = services.database;
+  const patterns = candidatePatterns(event.pattern);
+  const probes = probesOf(await waitShapes(db, event.tenantId, patterns), factOf(event));
+  const matching = { services, event, patterns, probes };
+
+  const cancelled = new Set(await matchAll(matching, "CANCEL", new Set()));
+  const waits = await matchAll(matching, "STEP", cancelled);
+  await settleEvents(db, [
+    { tenantId: event.tenantId, id: event.id, delivered: waits.length, cancelled: cancelled.size, started: 0 },
+  ]);
+  services.metrics.eventsMatched.inc(waits.length + cancelled.size);
+  await nudge(services, event, [...cancelled, ...waits]);
+  return { delivered: waits.length, cancelled: cancelled.size };
+}
+
+interface Matching {
+  readonly services: Services;
+  readonly event: StoredEvent;
+  readonly patterns: readonly string[];
+  readonly probes: readonly WaitProbe[];
+}
+
+/** Instance ids of the waits that were won, one entry a wait. Triggers count once an instance. */
+async function matchAll(
+  { services, event, patterns, probes }: Matching,
+  purpose: "STEP" | "CANCEL",
+  except: ReadonlySet<string>,
+): Promise<readonly string[]> {
+  const { db } = services.database;
+  const won: string[] = [];
+  let after: WaitCandidate | undefined;
+  let oneTaken = event.takenBy !== null;
+  for (;;) {
+    const page = await findWaits(db, { event, patterns, probes, purpose, after, limit: pageSize });
+    const satisfied: WaitCandidate[] = [];
+    for (const wait of page) {
+      if (except.has(wait.instanceId) || !(await satisfies(services, event, wait))) continue;
+      if (wait.deliver === "ALL") satisfied.push(wait);
+      else if (!oneTaken && (await takeOne(db, event, wait))) {
+        oneTaken = true;
+        won.push(wait.instanceId);
+      }
+    }
+    if (satisfied.length > 0) {
+      won.push(...(await markMatched(db, event, satisfied)).map(({ instanceId }) => instanceId));
+    }
+    after = page.at(-1);
+    if (page.length < pageSize || after === undefined) break;
+  }
+  return purpose === "CANCEL" ? [...new Set(won)] : won;
+}
+
+/** The whole condition, by the instance's state as it is now. */
+export async function satisfies(
+  services: Services,
+  event: StoredEvent,
+  wait: WaitCandidate,
+): Promise<boolean> {
+  const { snapshot } = wait;
+  const { tenantId, workflowId, workflowVersion } = snapshot;
+  const { definition } = await services.definitions.get(tenantId, workflowId, workflowVersion);
+  const fact = factOf(event);
+  let reads = noReads;
+  for (;;) {
+    const answer = eventSatisfies(definition, snapshot, wait, fact, reads, services.clock.now());
+    if (typeof answer === "boolean") return answer;
+    const key = { tenantId, instanceId: snapshot.id };
+    reads = mergeReads(reads, await loadReads(services.database.db, key, answer.needs));
+  }
+}
+
+export function factOf({ id, pattern, payload, occurredAt, receivedAt }: StoredEvent): EventFact {
+  return {
+    id,
+    pattern,
+    payload,
+    occurredAt: occurredAt.toISOString(),
+    receivedAt: receivedAt.toISOString(),
+  };
+}
+
+/** What to look up, for each set of event paths by which waits of these patterns are keyed. */
+function probesOf(shapes: readonly string[], event: EventFact): readonly WaitProbe[] {
+  const probes: WaitProbe[] = [];
+  for (const eventPaths of shapes) {
+    const key = eventPaths === "" ? [] : eventPaths.split(" ").map((path) => valueAt(event, path.split(".")));
+    const keyHash = key.includes(undefined) ? null : keyHashOf(key as Json[]);
+    if (keyHash !== null) probes.push({ eventPaths, keyHash });
+  }
+  return probes;
+}
+
+/** Undefined where there is nothing, or nothing that can be equal to something. */
+function valueAt(event: EventFact, path: readonly string[]): Json | undefined {
+  let value: unknown = event;
+  for (const name of path) {
+    if (typeof value !== "object" || value === null || !Object.hasOwn(value, name)) return undefined;
+    value = (value as Record<string, unknown>)[name];
+  }
+  return typeof value === "object" && value !== null ? undefined : (value as Json);
+}
+
+/** Tells workers that these instances have something to apply; if that fails, it is found again. */
+export async function nudge(
+  { queue, metrics }: Services,
+  { tenantId, id }: { readonly tenantId: string; readonly id: string },
+  instanceIds: readonly string[],
+): Promise<void> {
+  if (instanceIds.length === 0) return;
+  const jobs = [...new Set(instanceIds)].map((instanceId) => ({
+    job: { tenantId, instanceId, cause: id },
+    priority: 0,
+  }));
+  await queue.addAdvance(jobs).catch(() => metrics.queueFailures.inc({ operation: "add" }));
+}
+

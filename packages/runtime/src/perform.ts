@@ -1,0 +1,93 @@
+import { stepJobId } from "@millrace/queue";
+import type { StepToAdd } from "@millrace/queue";
+import { executionKey } from "@millrace/engine";
+import type { Command } from "@millrace/engine";
+import { loadReads } from "@millrace/store";
+import type { Commit, Key } from "@millrace/store";
+import { lookBack } from "./look-back.ts";
+import type { Services } from "./services.ts";
+
+/**
+ * What a commit asks for outside Postgres, after it: jobs, wake-ups, abort signals. All of it may be
+ * lost; the rows say the same, and the reconciler reads them.
+ */
+export async function perform(services: Services, commit: Commit): Promise<void> {
+  const { previous, decision } = commit;
+  const key: Key = { tenantId: previous.tenantId, instanceId: previous.id };
+  const { commands } = decision;
+
+  wake(services, commit);
+  await Promise.all([
+    enqueue(services, jobsOf(key, commit)),
+    abortAll(services, key, commands.filter((command) => command.kind === "abort")),
+    opensLookback(commands) ? lookBack(services, key) : undefined,
+  ]);
+}
+
+/** A queue that is away is no failure: the PENDING rows are found again. */
+export async function enqueue(services: Services, jobs: readonly StepToAdd[]): Promise<void> {
+  if (jobs.length === 0) return;
+  try {
+    await services.queue.addSteps(jobs);
+  } catch (error) {
+    services.metrics.queueFailures.inc({ operation: "add" });
+    services.log.debug({ err: error }, "jobs not added; the reconciler will");
+  }
+}
+
+/** Jobs for the dispatched executions, those excepted that this worker carries on itself. */
+function jobsOf(key: Key, { decision, holds, carry }: Commit): readonly StepToAdd[] {
+  const carried = new Set(carry.map(({ path, iteration }) => executionKey(path, iteration)));
+  const fences = new Map(
+    holds.map(({ path, iteration, fence }) => [executionKey(path, iteration), fence]),
+  );
+  const jobs: StepToAdd[] = [];
+  for (const command of decision.commands) {
+    if (command.kind !== "dispatch") continue;
+    const { path, iteration, attempt, taskId, queue, priority, delayMs } = command;
+    const execution = executionKey(path, iteration);
+    if (carried.has(execution)) continue;
+    const fence = fences.get(execution) ?? 0;
+    jobs.push({ job: { ...key, path, iteration, attempt, fence, taskId }, queue, priority, delayMs });
+  }
+  return jobs;
+}
+
+function opensLookback(commands: readonly Command[]): boolean {
+  return commands.some(
+    (command) => command.kind === "openWait" && command.wait.lookbackFrom !== null,
+  );
+}
+
+/** Long-polls hear that the instance changed, the scheduler that a timer was set. */
+function wake({ queue }: Services, { previous, decision }: Commit): void {
+  const settled = decision.commands.some(({ kind }) => kind === "settle");
+  if (settled) queue.wake.publish("instance", { instanceId: previous.id });
+  const due = decision.commands.flatMap((command) =>
+    command.kind === "setTimer" ? [command.dueAt.getTime()] : [],
+  );
+  if (due.length > 0) queue.wake.publish("timer", { dueAt: Math.min(...due) });
+}
+
+/** Tells the worker that runs the step, and takes a job that waits, for a retry say, off the queue. */
+async function abortAll(
+  services: Services,
+  key: Key,
+  aborts: readonly Extract<Command, { kind: "abort" }>[],
+): Promise<void> {
+  if (aborts.length === 0) return;
+  for (const { path, iteration, reason } of aborts) {
+    services.queue.wake.publish("step", { ...key, path, iteration, reason });
+  }
+  const { executions } = await loadReads(
+    services.database.db,
+    key,
+    aborts.map(({ path, iteration }) => ({ kind: "execution", path, iteration })),
+  );
+  for (const row of executions.values()) {
+    if (row === null || row.queue === null) continue;
+    const { path, iteration, attempt, fence, queue } = row;
+    const job = { ...key, path, iteration, attempt, fence, taskId: "" };
+    await services.queue.removeStep(queue, stepJobId(job));
+  }
+}

@@ -1,0 +1,84 @@
+import { insertEvents } from "@millrace/store";
+import type { Json, StoredEvent } from "@millrace/store";
+import { isReservedPattern } from "@millrace/engine";
+import { ReservedPatternError } from "./errors.ts";
+import { newEventId } from "./ids.ts";
+import { matchEvent } from "./match-event.ts";
+import type { Caller, Services } from "./services.ts";
+
+/** An event from outside, as CONTRACT 3 has it. `occurredAt` is an ISO-8601 time. */
+export interface PublishRequest {
+  readonly id?: string | undefined;
+  readonly pattern: string;
+  readonly payload: Json;
+  readonly occurredAt?: string | undefined;
+}
+
+export interface Published {
+  readonly id: string;
+  readonly duplicate: boolean;
+  readonly delivered: number;
+  readonly cancelled: number;
+  readonly started: number;
+}
+
+/**
+ * Commits the event, then looks for whom it matches, in that order and apart: whoever of publisher and
+ * wait commits second sees the first (DESIGN, Events). Answered once both are done; a crash between
+ * them is made good by the reconciler.
+ *
+ * @throws ReservedPatternError
+ */
+export async function publishEvent(
+  services: Services,
+  caller: Caller,
+  request: PublishRequest,
+): Promise<Published> {
+  const [published] = await publishEvents(services, caller, [request]);
+  if (published === undefined) throw new Error("no answer for the event");
+  if ("error" in published) throw published.error;
+  return published;
+}
+
+/** Each on its own: an event that is refused does not touch the others. */
+export async function publishEvents(
+  services: Services,
+  { tenantId, actor }: Caller,
+  requests: readonly PublishRequest[],
+): Promise<readonly (Published | { readonly error: unknown })[]> {
+  const now = services.clock.now().toISOString();
+  const drafts = requests.map(({ id = newEventId(), pattern, payload, occurredAt = now }) => ({
+    tenantId,
+    id,
+    pattern,
+    payload,
+    occurredAt: new Date(occurredAt),
+    actor,
+  }));
+  const accepted = drafts.filter(({ pattern }) => !isReservedPattern(pattern));
+  const stored = await insertEvents(services.database.db, accepted);
+  const byDraft = new Map(accepted.map((draft, index) => [draft, stored[index]]));
+  return Promise.all(
+    drafts.map((draft) =>
+      isReservedPattern(draft.pattern)
+        ? { error: new ReservedPatternError(draft.pattern) }
+        : answer(services, draft.id, byDraft.get(draft)),
+    ),
+  );
+}
+
+async function answer(
+  services: Services,
+  id: string,
+  event: StoredEvent | "duplicate" | undefined,
+): Promise<Published | { readonly error: unknown }> {
+  if (event === undefined || event === "duplicate") {
+    return { id, duplicate: true, delivered: 0, cancelled: 0, started: 0 };
+  }
+  services.metrics.eventsPublished.inc();
+  try {
+    return { id, duplicate: false, ...(await matchEvent(services, event)), started: 0 };
+  } catch (error) {
+    return { error };
+  }
+}

@@ -1,0 +1,84 @@
+import { commitBatch, createBatch, openDatabase } from "@millrace/store";
+import type { CommitOutcome, Commit, DatabaseHandle } from "@millrace/store";
+import { openQueue } from "@millrace/queue";
+import type { Queue } from "@millrace/queue";
+import { createLog, createMetrics } from "@millrace/telemetry";
+import type { Log, Metrics } from "@millrace/telemetry";
+import { openClock } from "./clock.ts";
+import type { Clock } from "./clock.ts";
+import { openCommitter } from "./committer.ts";
+import { openInstanceWakes } from "./instance-wakes.ts";
+import type { InstanceWakes } from "./instance-wakes.ts";
+import { openDefinitionCache } from "./definitions.ts";
+import type { DefinitionCache } from "./definitions.ts";
+
+/** On whose behalf something is done. */
+export interface Caller {
+  readonly tenantId: string;
+  readonly actor: string;
+}
+
+/** What every verb works with: a plain record, passed explicitly. */
+export interface Services {
+  readonly database: DatabaseHandle;
+  readonly queue: Queue;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly metrics: Metrics;
+  readonly definitions: DefinitionCache;
+  readonly wakes: InstanceWakes;
+  /** Commits of this process, grouped. */
+  readonly commit: (commit: Commit) => Promise<CommitOutcome>;
+  /** First commits of new instances, grouped. */
+  readonly create: (commit: Commit) => Promise<CommitOutcome>;
+}
+
+export interface ServicesSettings {
+  /** Names the process in logs and among the database's connections. */
+  readonly name: string;
+  readonly databaseUrl: string;
+  /** Absent where BullMQ works on Postgres. */
+  readonly redisUrl?: string | undefined;
+  readonly queueBackend: "redis" | "postgres";
+  readonly keyPrefix: string;
+  readonly poolSize: number;
+  readonly logLevel: string;
+}
+
+/** Waits for Postgres; a Redis that is away is no hindrance. */
+export async function openServices(settings: ServicesSettings): Promise<Services> {
+  const { name, databaseUrl, redisUrl, queueBackend, keyPrefix, poolSize, logLevel } = settings;
+  const log = createLog({ level: logLevel, name });
+  const metrics = createMetrics();
+  const database = await openDatabase({
+    url: databaseUrl,
+    poolSize,
+    applicationName: `millrace-${name}`,
+    log,
+  });
+  const queue = await openQueue({
+    ...(queueBackend === "redis" && redisUrl !== undefined
+      ? { redisUrl }
+      : { postgresUrl: databaseUrl }),
+    prefix: keyPrefix,
+    log,
+  });
+  const clock = await openClock(database, log);
+  return {
+    database,
+    queue,
+    clock,
+    log,
+    metrics,
+    definitions: openDefinitionCache(database.db),
+    wakes: openInstanceWakes(queue),
+    commit: openCommitter(database.db, metrics, commitBatch),
+    create: openCommitter(database.db, metrics, createBatch),
+  };
+}
+
+export async function closeServices({ queue, clock, database }: Services): Promise<void> {
+  await clock.close();
+  await queue.close();
+  await database.close();
+}

@@ -1,0 +1,272 @@
+import { isRefusal, parseDuration } from "@millrace/engine";
+import * as z from "zod";
+
+/**
+ * Every setting of every program, as one table: what is checked at start is what `docs/settings.md`
+ * and `.env.example` are written from. All of them are environment variables.
+ */
+
+export const PROGRAMS = ["api", "worker", "scheduler"] as const;
+export type Program = (typeof PROGRAMS)[number];
+
+interface Setting {
+  /** From the text of the variable to the value that the program uses. */
+  readonly schema: z.ZodType<unknown, string>;
+  /** As the variable would say it; absent where there is none. */
+  readonly default?: string;
+  /** What a good value looks like, for the table and for messages. */
+  readonly form: string;
+  readonly about: string;
+  readonly programs: readonly Program[];
+  /** Without it, and without a default, a program does not start. */
+  readonly isRequired?: true;
+  /** Holds a password or the like: a message never shows it. */
+  readonly isSecret?: true;
+  readonly example?: string;
+}
+
+export const SETTINGS = {
+  DATABASE_URL: {
+    schema: urlOf(["postgres:", "postgresql:"]),
+    form: "a `postgres://` URL",
+    about:
+      "The Postgres that holds everything, version 15 or later. `millrace dev`, the demo and the tests bring their own where it is absent.",
+    programs: PROGRAMS,
+    isRequired: true,
+    isSecret: true,
+    example: "postgres://millrace:secret@localhost:5432/millrace",
+  },
+  REDIS_URL: {
+    schema: urlOf(["redis:", "rediss:"]),
+    form: "a `redis://` or `rediss://` URL",
+    about: "The Redis (6.2 or later) or Valkey that carries the jobs.",
+    programs: PROGRAMS,
+    isSecret: true,
+    example: "redis://localhost:6379/0",
+  },
+  MILLRACE_QUEUE_BACKEND: {
+    schema: oneOf(["redis", "postgres"]),
+    form: "`redis` or `postgres`",
+    about:
+      "Where the jobs travel. Default: `redis` where `REDIS_URL` is set, else `postgres`, which is slower and good for trying out.",
+    programs: PROGRAMS,
+  },
+  MILLRACE_KEY_PREFIX: {
+    schema: text(/^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/),
+    default: "millrace",
+    form: "letters, digits, `-` and `_`, at most 64",
+    about: "What every key in Redis begins with; keeps installations that share one apart.",
+    programs: PROGRAMS,
+  },
+  MILLRACE_POOL_SIZE: {
+    schema: wholeNumber(1, 500),
+    default: "10",
+    form: "a whole number from 1 to 500",
+    about: "Connections to Postgres that one process opens at most.",
+    programs: PROGRAMS,
+  },
+  HOST: {
+    schema: text(/^[A-Za-z0-9.:_%-]{1,255}$/),
+    default: "127.0.0.1",
+    form: "an address or host name",
+    about: "Address that the API and the metrics servers listen on. `0.0.0.0` is every IPv4 address.",
+    programs: PROGRAMS,
+  },
+  PORT: {
+    schema: wholeNumber(0, 65_535),
+    default: "8080",
+    form: "a port; 0 takes a free one",
+    about: "Port of the HTTP API.",
+    programs: ["api"],
+  },
+  MILLRACE_METRICS_PORT: {
+    schema: wholeNumber(0, 65_535),
+    form: "a port; 0 takes a free one",
+    about:
+      "Port on which a worker or scheduler serves `/metrics` and `/healthz`. Absent: no such server. The API serves its own under `PORT`.",
+    programs: ["worker", "scheduler"],
+    example: "9090",
+  },
+  LOG_LEVEL: {
+    schema: oneOf(["fatal", "error", "warn", "info", "debug", "trace", "silent"]),
+    default: "info",
+    form: "`fatal`, `error`, `warn`, `info`, `debug`, `trace` or `silent`",
+    about: "The least grave entries that are logged, as JSON lines on the standard output.",
+    programs: PROGRAMS,
+  },
+  MILLRACE_CONCURRENCY: {
+    schema: wholeNumber(1, 1_000),
+    default: "50",
+    form: "a whole number from 1 to 1000",
+    about: "Tasks that one worker process runs at the same time.",
+    programs: ["worker"],
+  },
+  MILLRACE_TASKS: {
+    schema: list(),
+    default: "",
+    form: "paths separated by commas",
+    about: "Files and folders of task modules that a worker loads.",
+    programs: ["worker"],
+    example: "./tasks",
+  },
+  MILLRACE_QUEUES: {
+    schema: list(/^[A-Za-z0-9][A-Za-z0-9_.-]{0,127}$/),
+    default: "default",
+    form: "names separated by commas",
+    about: "Queues that a worker takes steps from.",
+    programs: ["worker"],
+  },
+  MILLRACE_GRACE: {
+    schema: duration(0, 3_600_000),
+    default: "PT10S",
+    form: "an ISO 8601 duration of at most an hour",
+    about:
+      "How long a process that was asked to end (SIGTERM, SIGINT) lets what runs come to its end. A second signal ends it at once.",
+    programs: PROGRAMS,
+  },
+  MILLRACE_AUTH: {
+    schema: oneOf(["none"]),
+    default: "none",
+    form: "`none`",
+    about:
+      "How callers of the API prove who they are. There is only `none` so far: keep the API on a network that you trust.",
+    programs: ["api"],
+  },
+} as const satisfies Readonly<Record<string, Setting>>;
+
+export type SettingName = keyof typeof SETTINGS;
+
+export interface Settings {
+  readonly databaseUrl: string;
+  readonly redisUrl?: string;
+  readonly queueBackend: "redis" | "postgres";
+  readonly keyPrefix: string;
+  readonly poolSize: number;
+  readonly host: string;
+  readonly port: number;
+  readonly metricsPort?: number;
+  readonly logLevel: string;
+  readonly concurrency: number;
+  readonly tasks: readonly string[];
+  readonly queues: readonly string[];
+  readonly graceMs: number;
+}
+
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+/** What is wrong with the settings, all of it: nothing starts before it is put right. */
+export class SettingsError extends Error {
+  override readonly name = "SettingsError";
+  readonly problems: readonly string[];
+  constructor(program: Program, problems: readonly string[]) {
+    const lines = problems.map((problem) => `  - ${problem}`).join("\n");
+    super(`the ${program} cannot start with these settings:\n${lines}\nSee docs/settings.md.`);
+    this.problems = problems;
+  }
+}
+
+/**
+ * Reads the settings of one program. A variable that is empty counts as absent.
+ *
+ * @throws {SettingsError} With every problem at once.
+ */
+export function parseSettings(env: Environment, program: Program): Settings {
+  const problems: string[] = [];
+  const read = <Name extends SettingName>(name: Name) =>
+    readSetting(name, env, program, problems) as z.output<(typeof SETTINGS)[Name]["schema"]>;
+  const readOptional = <Name extends SettingName>(name: Name) => read(name) ?? undefined;
+
+  const redisUrl = readOptional("REDIS_URL");
+  const metricsPort = readOptional("MILLRACE_METRICS_PORT");
+  const queueBackend =
+    readOptional("MILLRACE_QUEUE_BACKEND") ?? (redisUrl === undefined ? "postgres" : "redis");
+  read("MILLRACE_AUTH");
+  const settings: Settings = {
+    databaseUrl: read("DATABASE_URL"),
+    ...(redisUrl === undefined ? {} : { redisUrl }),
+    queueBackend,
+    keyPrefix: read("MILLRACE_KEY_PREFIX"),
+    poolSize: read("MILLRACE_POOL_SIZE"),
+    host: read("HOST"),
+    port: read("PORT"),
+    ...(metricsPort === undefined ? {} : { metricsPort }),
+    logLevel: read("LOG_LEVEL"),
+    concurrency: read("MILLRACE_CONCURRENCY"),
+    tasks: read("MILLRACE_TASKS"),
+    queues: read("MILLRACE_QUEUES"),
+    graceMs: read("MILLRACE_GRACE"),
+  };
+
+  if (queueBackend === "redis" && valueOf(env, "REDIS_URL") === undefined) {
+    problems.push("REDIS_URL is missing, and MILLRACE_QUEUE_BACKEND says redis");
+  }
+  if (problems.length > 0) throw new SettingsError(program, problems);
+  return settings;
+}
+
+/** Variables that begin like ours and are none: a slip of the hand that would go unnoticed. */
+export function unknownSettings(env: Environment): string[] {
+  return Object.keys(env).filter(
+    (name) => name.startsWith("MILLRACE_") && !Object.hasOwn(SETTINGS, name),
+  );
+}
+
+function readSetting(
+  name: SettingName,
+  env: Environment,
+  program: Program,
+  problems: string[],
+): unknown {
+  const setting: Setting = SETTINGS[name];
+  const isUsed = setting.programs.includes(program);
+  // What another program reads is not this one's to refuse.
+  const found = (isUsed ? valueOf(env, name) : undefined) ?? setting.default;
+  if (found === undefined) {
+    if (isUsed && setting.isRequired) problems.push(`${name} is missing; it must be ${setting.form}`);
+    return undefined;
+  }
+  const parsed = setting.schema.safeParse(found);
+  if (parsed.success) return parsed.data;
+  const shown = setting.isSecret ? "its value" : JSON.stringify(found);
+  problems.push(`${name}: ${shown} is not ${setting.form.replaceAll("`", "")}`);
+  return undefined;
+}
+
+function valueOf(env: Environment, name: SettingName): string | undefined {
+  const value = env[name]?.trim();
+  return value === "" ? undefined : value;
+}
+
+function text(pattern: RegExp) {
+  return z.string().regex(pattern);
+}
+
+function oneOf<const Choice extends string>(choices: readonly Choice[]) {
+  return z.enum(choices) as z.ZodType<Choice, string>;
+}
+
+function wholeNumber(least: number, most: number) {
+  return z.string().regex(/^\d+$/).transform(Number).pipe(z.int().min(least).max(most));
+}
+
+function list(item = /^.+$/) {
+  return z
+    .string()
+    .transform((value) => value.split(",").map((each) => each.trim()))
+    .transform((items) => items.filter((each) => each !== ""))
+    .pipe(z.array(z.string().regex(item)));
+}
+
+function duration(leastMs: number, mostMs: number) {
+  return z
+    .string()
+    .transform((value) => {
+      const parsed = parseDuration(value);
+      return isRefusal(parsed) || parsed.months > 0 ? Number.NaN : parsed.ms;
+    })
+    .pipe(z.number().min(leastMs).max(mostMs));
+}
+
+function urlOf(protocols: readonly string[]) {
+  return z.string().refine((value) => URL.canParse(value) && protocols.includes(new URL(value).protocol));
+}

@@ -1,0 +1,135 @@
+import { createHash } from "node:crypto";
+import { createSnapshot, decide, isNeeds, noReads } from "@millrace/engine";
+import type { JsonObject, Signal } from "@millrace/engine";
+import { canonicalJson, instanceReadOf, readInstance } from "@millrace/store";
+import type { Commit, InstanceRead, Json } from "@millrace/store";
+import {
+  IdempotencyConflictError,
+  InvalidInputError,
+} from "./errors.ts";
+import { newInstanceId } from "./ids.ts";
+import { perform } from "./perform.ts";
+import type { Caller, Services } from "./services.ts";
+
+/** A start, as CONTRACT 3 has it. `startAt` and `deadline` are ISO-8601 times. */
+export interface StartRequest {
+  readonly workflowId: string;
+  readonly version?: number | undefined;
+  readonly input?: Json | undefined;
+  readonly correlationId?: string | undefined;
+  readonly userId?: string | undefined;
+  readonly priority?: number | undefined;
+  readonly deadline?: string | undefined;
+  readonly metadata?: JsonObject | undefined;
+  readonly startAt?: string | undefined;
+}
+
+export interface Started {
+  readonly instance: InstanceRead;
+  /** The Idempotency-Key had started it before. */
+  readonly replayed: boolean;
+}
+
+/**
+ * Starts an instance: its row, its first step and its history are one commit; the job comes after.
+ *
+ * @throws WorkflowNotFoundError, InvalidInputError, IdempotencyConflictError
+ */
+export async function startInstance(
+  services: Services,
+  caller: Caller,
+  request: StartRequest,
+  idempotencyKey?: string,
+): Promise<Started> {
+  const commit = await draftStart(services, caller, request, idempotencyKey);
+  const outcome = await services.create(commit);
+  if (outcome.kind === "idempotent") {
+    const instance = await replay(services, caller, commit, outcome);
+    return { instance, replayed: true };
+  }
+  await perform(services, commit);
+  services.metrics.instancesStarted.inc({ workflow: request.workflowId });
+  return { instance: instanceReadOf(commit), replayed: false };
+}
+
+/** Each on its own: a start that is refused does not touch the others. */
+export async function startInstances(
+  services: Services,
+  caller: Caller,
+  requests: readonly StartRequest[],
+): Promise<readonly ({ readonly instance: InstanceRead } | { readonly error: unknown })[]> {
+  return Promise.all(
+    requests.map((request) =>
+      startInstance(services, caller, request).then(
+        ({ instance }) => ({ instance }),
+        (error: unknown) => ({ error }),
+      ),
+    ),
+  );
+}
+
+async function draftStart(
+  services: Services,
+  { tenantId, actor }: Caller,
+  request: StartRequest,
+  idempotencyKey: string | undefined,
+): Promise<Commit> {
+  const { workflowId, version } = request;
+  const { definition, checkInput } = await (version === undefined
+    ? services.definitions.latest(tenantId, workflowId)
+    : services.definitions.get(tenantId, workflowId, version));
+  const input = request.input ?? {};
+  const problems = checkInput(input);
+  if (problems.length > 0) throw new InvalidInputError(workflowId, problems);
+
+  const now = services.clock.now();
+  const previous = createSnapshot(definition, {
+    id: newInstanceId(now),
+    tenantId,
+    input,
+    correlationId: request.correlationId ?? null,
+    userId: request.userId ?? null,
+    priority: request.priority ?? null,
+    startEventId: null,
+    createdAt: now,
+  });
+  const startAt = request.startAt === undefined ? now : new Date(request.startAt);
+  const signals: readonly Signal[] =
+    startAt > now ? [{ kind: "scheduled", startAt }] : [{ kind: "started" }];
+  const decision = decide(definition, previous, signals, noReads, now);
+  if (isNeeds(decision)) throw new Error("a start reads no step rows");
+  return {
+    previous,
+    decision,
+    signals,
+    at: now,
+    actor,
+    holds: [],
+    carry: [],
+    create: {
+      metadata: request.metadata ?? null,
+      deadline: request.deadline === undefined ? null : new Date(request.deadline),
+      ...(idempotencyKey !== undefined && {
+        idempotency: { key: idempotencyKey, bodyHash: hashOf(request) },
+      }),
+    },
+  };
+}
+
+/** Bodies are compared as canonical JSON (CONTRACT 3, Idempotency-Key). */
+function hashOf(request: StartRequest): string {
+  return createHash("sha256").update(canonicalJson(request)).digest("hex");
+}
+
+async function replay(
+  { database }: Services,
+  { tenantId }: Caller,
+  { create }: Commit,
+  { instanceId, bodyHash }: { readonly instanceId: string; readonly bodyHash: string },
+): Promise<InstanceRead> {
+  const asked = create?.idempotency;
+  if (asked?.bodyHash !== bodyHash) throw new IdempotencyConflictError(asked?.key ?? "");
+  const instance = await readInstance(database.db, { tenantId, instanceId });
+  if (instance === undefined) throw new Error(`the started instance ${instanceId} is gone`);
+  return instance;
+}

@@ -1,0 +1,63 @@
+import { isSettled } from "@millrace/engine";
+import { readInstance } from "@millrace/store";
+import type { InstanceRead } from "@millrace/store";
+import { InstanceNotFoundError } from "./errors.ts";
+import type { Caller, Services } from "./services.ts";
+
+/** Pub/sub says when to look; this is for what it misses. */
+const pollMs = 1_000;
+
+/**
+ * The instance once it has settled, or as it is when the time is up or the caller has gone.
+ *
+ * @throws InstanceNotFoundError
+ */
+export async function waitUntilSettled(
+  services: Services,
+  { tenantId }: Caller,
+  instanceId: string,
+  timeoutMs: number,
+  signal?: AbortSignal,
+): Promise<InstanceRead> {
+  const until = performance.now() + timeoutMs;
+  const listener = listenFor(services, instanceId);
+  try {
+    for (;;) {
+      const instance = await readInstance(services.database.db, { tenantId, instanceId });
+      if (instance === undefined) throw new InstanceNotFoundError(instanceId);
+      const leftMs = until - performance.now();
+      if (isSettled(instance.snapshot) || leftMs <= 0 || signal?.aborted === true) return instance;
+      await listener.next(Math.min(leftMs, pollMs), signal);
+    }
+  } finally {
+    listener.close();
+  }
+}
+
+/** Remembers a wake that comes while nobody waits, so that none falls between two looks. */
+function listenFor({ wakes }: Services, instanceId: string) {
+  let heard = false;
+  let wake: (() => void) | undefined;
+  const close = wakes.listen(instanceId, () => {
+    heard = true;
+    wake?.();
+  });
+  return {
+    close,
+    next(ms: number, signal?: AbortSignal): Promise<void> {
+      return new Promise((resolve) => {
+        const done = () => {
+          clearTimeout(timer);
+          signal?.removeEventListener("abort", done);
+          heard = false;
+          wake = undefined;
+          resolve();
+        };
+        const timer = setTimeout(done, ms);
+        wake = done;
+        signal?.addEventListener("abort", done);
+        if (heard || signal?.aborted === true) done();
+      });
+    },
+  };
+}

@@ -1,0 +1,30 @@
+import type { Signal } from "@millrace/engine";
+import { triggerPath } from "@millrace/engine";
+import type { AdvanceJob } from "@millrace/queue";
+import type { MatchedWait } from "@millrace/store";
+import { advance } from "../advance.ts";
+import { perform } from "../perform.ts";
+import type { WorkerState } from "./run-worker.ts";
+
+/**
+ * Applies what waits for an instance: the events that its waits were matched with. The step that
+ * follows goes to a job.
+ */
+export async function advanceInstance(worker: WorkerState, job: AdvanceJob, _jobId: string): Promise<void> {
+  const { tenantId, instanceId } = job;
+  const advanced = await advance(worker.services, { tenantId, instanceId }, {
+    actor: "event",
+    inbox: true,
+    signals: (_snapshot, inbox) => signalsOf(inbox),
+  });
+  if (advanced.kind === "committed") await perform(worker.services, advanced.commit);
+}
+
+/** Matched waits as signals: a cancel goes before whatever else the same moment brought. */
+export function signalsOf(inbox: readonly MatchedWait[]): readonly Signal[] {
+  return inbox.map(({ path, iteration, event }) =>
+    path === triggerPath
+      ? { kind: "cancelTriggered", trigger: iteration, event }
+      : { kind: "eventMatched", path, iteration, event },
+  );
+}

@@ -1,0 +1,220 @@
+import { mergeReads, noReads } from "@millrace/engine";
+import type { Command, Decision, ExecutionRead, Reads, TaskCall } from "@millrace/engine";
+import { loadInstance, loadReads } from "@millrace/store";
+import type { ClaimedStep, Commit, Key } from "@millrace/store";
+import { decideLoading } from "../advance.ts";
+import { perform } from "../perform.ts";
+import type { Held } from "./held.ts";
+import { runAttempt } from "./run-attempt.ts";
+import type { AttemptSignal } from "./run-attempt.ts";
+import type { WorkerState } from "./run-worker.ts";
+
+/**
+ * Runs a held step, commits its outcome, and goes on with the step that follows, as long as this
+ * worker may: the commit that settles step n inserts step n + 1 already held, so that a chain costs
+ * one statement a step and no job (DESIGN, Carry-on).
+ */
+
+/** Bounds of one chain, so that no instance keeps a slot for itself. */
+const maxChainSteps = 1_000;
+const maxChainMs = 10_000;
+
+/** Outputs kept in memory along a chain for the steps that read them; the rest is loaded again. */
+const keptOutputs = 100;
+
+type Dispatch = Extract<Command, { kind: "dispatch" }>;
+
+export async function carryOn(worker: WorkerState, first: Held, carrier: string): Promise<void> {
+  const until = performance.now() + maxChainMs;
+  let held: Held | undefined = first;
+  for (let steps = 1; held !== undefined; steps++) {
+    const goOn = steps < maxChainSteps && performance.now() < until && !worker.closing;
+    held = await runAndCommit(worker, held, carrier, goOn);
+  }
+}
+
+/** The step that follows, if this worker holds it now. */
+async function runAndCommit(
+  worker: WorkerState,
+  held: Held,
+  carrier: string,
+  goOn: boolean,
+): Promise<Held | undefined> {
+  const { metrics } = worker.services;
+  worker.holdings.add(held);
+  const stop = metrics.stepDuration.startTimer({ task: held.call.taskId });
+  try {
+    const [signal, reads] = await Promise.all([runAttempt(held), prefetch(worker, held)]);
+    stop();
+    if (signal === undefined) {
+      metrics.voidResults.inc({ task: held.call.taskId });
+      return undefined;
+    }
+    metrics.steps.inc({ task: held.call.taskId, outcome: outcomeOf(signal) });
+    return await commitResult(worker, { ...held, reads }, signal, carrier, goOn);
+  } finally {
+    worker.holdings.remove(held);
+  }
+}
+
+function outcomeOf({ kind }: AttemptSignal) {
+  return ({ stepSucceeded: "completed", stepFailed: "failed", attemptTimedOut: "timed_out" } as const)[kind];
+}
+
+/** Loads, while the task runs, the rows that the decision after it may read. */
+async function prefetch({ services }: WorkerState, held: Held): Promise<Reads> {
+  const step = held.definition.steps.get(held.step.stepId);
+  const wanted = step === undefined || held.step.compensates !== null ? [] : step.reads;
+  if (wanted === "ALL") return held.reads;
+  const requests = wanted
+    .filter((path) => path !== held.step.path && !held.reads.latest.has(path))
+    .map((path) => ({ kind: "latest", path }) as const);
+  if (requests.length === 0) return held.reads;
+  const key = { tenantId: held.snapshot.tenantId, instanceId: held.snapshot.id };
+  return mergeReads(held.reads, await loadReads(services.database.db, key, requests));
+}
+
+/** Tries until the result is committed or void: a task's result is never given up. */
+async function commitResult(
+  worker: WorkerState,
+  held: Held,
+  signal: AttemptSignal,
+  carrier: string,
+  goOn: boolean,
+): Promise<Held | undefined> {
+  const { services } = worker;
+  const { workerId } = held;
+  const key: Key = { tenantId: held.snapshot.tenantId, instanceId: held.snapshot.id };
+  let { snapshot, reads } = held;
+  for (let attempt = 0; ; attempt++) {
+    const at = services.clock.now();
+    const decided = await decideLoading(
+      services.database.db, key, held.definition, snapshot, [signal], reads, at);
+    const { decision } = decided;
+    if (decision.snapshot === snapshot) return dropped(worker, held);
+    const next = goOn ? carried(worker, held, decision) : undefined;
+    const commit: Commit = {
+      previous: snapshot,
+      decision,
+      signals: [signal],
+      at,
+      actor: `worker:${workerId}`,
+      holds: [{ path: held.step.path, iteration: held.step.iteration, fence: held.step.fence, workerId }],
+      carry: next === undefined ? [] : [carryOf(worker, held, next, carrier)],
+    };
+    const outcome = await worker.submit(commit, attempt);
+    if (outcome.kind === "committed") {
+      await perform(services, commit);
+      return next && holdNext(worker, held, commit, next, decided.reads, carrier);
+    }
+    if (outcome.kind === "void") return dropped(worker, held);
+    services.metrics.commitConflicts.inc({ cause: "version" });
+    const fresh = await loadInstance(services.database.db, key);
+    if (fresh === undefined) return dropped(worker, held);
+    snapshot = fresh;
+    reads = noReads;
+  }
+}
+
+function dropped({ services }: WorkerState, { call, step, snapshot }: Held): undefined {
+  services.metrics.voidResults.inc({ task: call.taskId });
+  services.log.info(
+    { instanceId: snapshot.id, stepId: step.stepId, attempt: step.attempt },
+    "the result no longer counts: the step is held by somebody else, or has ended",
+  );
+}
+
+/** The one dispatched execution that this worker may run itself, at once. */
+function carried(worker: WorkerState, held: Held, decision: Decision): Dispatch | undefined {
+  return decision.commands.find(
+    (command): command is Dispatch =>
+      command.kind === "dispatch" &&
+      command.delayMs === 0 &&
+      command.attempt === 1 &&
+      worker.registry.has(command.taskId) &&
+      worker.queues.includes(command.queue) &&
+      callOf(held, command) !== undefined,
+  );
+}
+
+function callOf({ definition }: Held, { path }: { readonly path: string }): TaskCall | undefined {
+  const step = definition.steps.get(path) ?? definition.compensationSteps.get(path);
+  return step !== undefined && "taskId" in step ? step : undefined;
+}
+
+function carryOf(
+  { registry }: WorkerState,
+  { workerId }: Held,
+  { path, iteration, taskId }: Dispatch,
+  carrier: string,
+): Commit["carry"][number] {
+  const known = registry.get(taskId);
+  return {
+    path,
+    iteration,
+    workerId,
+    carrier,
+    timeoutMs: known?.timeoutMs ?? null,
+    heartbeatTimeoutMs: known?.heartbeatTimeoutMs ?? null,
+    retry: (known?.retry ?? null) as Commit["carry"][number]["retry"],
+  };
+}
+
+function holdNext(
+  worker: WorkerState,
+  held: Held,
+  { decision }: Commit,
+  dispatch: Dispatch,
+  reads: Reads,
+  carrier: string,
+): Held | undefined {
+  const row = decision.inserts.find(
+    ({ path, iteration }) => path === dispatch.path && iteration === dispatch.iteration,
+  );
+  const known = worker.registry.get(dispatch.taskId);
+  const call = callOf(held, dispatch);
+  if (row === undefined || known === undefined || call === undefined) return undefined;
+  const step: ClaimedStep = {
+    stepId: row.stepId,
+    path: row.path,
+    iteration: row.iteration,
+    taskId: dispatch.taskId,
+    attempt: 1,
+    fence: 1,
+    deliveries: 1,
+    input: row.input,
+    timeoutMs: row.timeoutMs,
+    heartbeatTimeoutMs: row.heartbeatTimeoutMs,
+    compensates: row.compensates,
+    carrier,
+  };
+  return worker.hold({
+    snapshot: decision.snapshot,
+    definition: held.definition,
+    step,
+    call,
+    known,
+    reads: rememberRows(reads, decision, held),
+  });
+}
+
+/** Adds what the commit wrote to what the chain knows, so that the next decision need not load it. */
+function rememberRows(reads: Reads, decision: Decision, held: Held): Reads {
+  if (reads.latest.size > keptOutputs) return noReads;
+  const latest = new Map(reads.latest);
+  for (const row of decision.inserts) latest.delete(row.path);
+  for (const update of decision.updates) {
+    latest.delete(update.path);
+    if (update.path !== held.step.path || update.status !== "COMPLETED") continue;
+    latest.set(update.path, readOf(held, update));
+  }
+  return { latest, executions: new Map(), all: false };
+}
+
+function readOf({ step, call }: Held, update: Decision["updates"][number]): ExecutionRead {
+  const { path, iteration, status, attempt, output, error, completion } = update;
+  const { stepId, fence } = step;
+  const { queue } = call;
+  return { stepId, path, iteration, status, attempt, fence, output, outputLeftOut: false, error, completion, queue };
+}
+

@@ -1,0 +1,21 @@
+import type { Definition, Reads, Snapshot, TaskCall } from "@millrace/engine";
+import type { ClaimedStep, Json } from "@millrace/store";
+import type { TaskContext } from "@millrace/sdk";
+import type { KnownTask } from "./task-registry.ts";
+
+/** A step execution that this worker holds, and all that running it takes. */
+export interface Held {
+  /** Under which id this worker took it: what the row says while it is still ours. */
+  readonly workerId: string;
+  readonly snapshot: Snapshot;
+  readonly definition: Definition;
+  readonly step: ClaimedStep;
+  readonly call: TaskCall;
+  readonly known: KnownTask;
+  /** Aborted when the result no longer counts, or only counts for the compensation. */
+  readonly abort: AbortController;
+  readonly log: TaskContext["logger"];
+  /** Rows of this instance that the chain has met, valid at the snapshot's version. */
+  readonly reads: Reads;
+  reportProgress(progress: Json | undefined): void;
+}

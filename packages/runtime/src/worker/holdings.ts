@@ -1,0 +1,35 @@
+import { executionKey } from "@millrace/engine";
+import type { Held } from "./held.ts";
+
+/**
+ * What this worker process holds right now: who gets an abort signal, what is handed back at
+ * shutdown, and what the watch asks about.
+ */
+export interface Holdings {
+  add(held: Held): void;
+  remove(held: Held): void;
+  all(): readonly Held[];
+  find(tenantId: string, instanceId: string, path: string, iteration: number): Held | undefined;
+  /** Their results no longer count: another worker has, or will have, all of them. */
+  abortAll(reason: string): void;
+}
+
+export function openHoldings(): Holdings {
+  const held = new Map<string, Held>();
+  return {
+    add: (holding) => void held.set(keyOf(holding), holding),
+    remove: (holding) => {
+      if (held.get(keyOf(holding)) === holding) held.delete(keyOf(holding));
+    },
+    all: () => [...held.values()],
+    find: (tenantId, instanceId, path, iteration) =>
+      held.get(`${tenantId}/${instanceId}/${executionKey(path, iteration)}`),
+    abortAll(reason) {
+      for (const { abort } of held.values()) abort.abort(new Error(reason));
+    },
+  };
+}
+
+function keyOf({ snapshot, step }: Held): string {
+  return `${snapshot.tenantId}/${snapshot.id}/${executionKey(step.path, step.iteration)}`;
+}

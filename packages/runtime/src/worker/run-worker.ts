@@ -1,0 +1,233 @@
+import { hostname } from "node:os";
+import type { Definition, Reads, Snapshot, TaskCall } from "@millrace/engine";
+import { noReads } from "@millrace/engine";
+import type { Consumer, StepJob } from "@millrace/queue";
+import {
+  blockStep,
+  claimSteps,
+  forgetWorker,
+  registerWorker,
+  releaseSteps,
+  unblockSteps,
+} from "@millrace/store";
+import type { ClaimRequest, ClaimedStep, Commit, CommitOutcome, Json } from "@millrace/store";
+import { groupCalls } from "../group.ts";
+import { newWorkerId } from "../ids.ts";
+import type { Services } from "../services.ts";
+import { advanceInstance } from "./advance-instance.ts";
+import { startBeat } from "./beat.ts";
+import { builtInTasks } from "./built-in-tasks.ts";
+import { carryOn } from "./carry-on.ts";
+import type { Held } from "./held.ts";
+import { openHoldings } from "./holdings.ts";
+import type { Holdings } from "./holdings.ts";
+import { loadTasks } from "./load-tasks.ts";
+import { persistently } from "./persist.ts";
+import { openProgress } from "./progress.ts";
+import { taskRegistry } from "./task-registry.ts";
+import type { KnownTask, TaskRegistry } from "./task-registry.ts";
+import { startWatch } from "./watch.ts";
+
+export interface WorkerOptions {
+  /** Files or folders of task modules. */
+  readonly tasks: readonly string[];
+  readonly queues: readonly string[];
+  /** Steps that run at once. */
+  readonly concurrency: number;
+  /** Milliseconds that running steps get at shutdown before they are handed back. */
+  readonly graceMs: number;
+}
+
+export interface RunningWorker {
+  readonly id: string;
+  close(): Promise<void>;
+}
+
+/** What the parts of one worker share. `id` changes when its beat was found stale. */
+export interface WorkerState {
+  id: string;
+  closing: boolean;
+  readonly services: Services;
+  readonly registry: TaskRegistry;
+  readonly queues: readonly string[];
+  readonly holdings: Holdings;
+  /** Puts a commit through, waiting out a database that is away. */
+  submit(commit: Commit, attempt: number): Promise<CommitOutcome>;
+  hold(step: StepToHold): Held;
+}
+
+export interface StepToHold {
+  readonly snapshot: Snapshot;
+  readonly definition: Definition;
+  readonly step: ClaimedStep;
+  readonly call: TaskCall;
+  readonly known: KnownTask;
+  readonly reads?: Reads;
+}
+
+/**
+ * Pulls jobs and runs the steps that they point at, until it is closed. Stateless: what it holds is
+ * in the step rows, and another worker takes that over when its beat stops.
+ *
+ * @throws Error naming every task module that could not be loaded.
+ */
+export async function runWorker(services: Services, options: WorkerOptions): Promise<RunningWorker> {
+  const { concurrency, graceMs, queues } = options;
+  const { database, queue, log } = services;
+  const registry = taskRegistry([...builtInTasks, ...(await loadTasks(options.tasks))]);
+  const holdings = openHoldings();
+  const progress = openProgress(services);
+  const worker: WorkerState = {
+    id: newWorkerId(),
+    closing: false,
+    services,
+    registry,
+    queues,
+    holdings,
+    submit: (commit) => persistently(log, () => services.commit(commit)),
+    hold: (step) => holdStep(worker, step, progress),
+  };
+
+  await register(worker);
+  const beat = await startBeat(services, {
+    workerId: worker.id,
+    onStale: async () => {
+      holdings.abortAll("the worker was away too long; others have its steps");
+      worker.id = newWorkerId();
+      await register(worker);
+      return worker.id;
+    },
+  });
+  const watch = startWatch(worker);
+  const claim = groupedClaim(services);
+
+  const consumers: Consumer[] = [
+    ...queues.map((name) =>
+      queue.consumeSteps(name, { concurrency }, guarded(services, (job, jobId) => runStep(worker, claim, job, jobId))),
+    ),
+    queue.consumeAdvance({ concurrency }, guarded(services, (job, jobId) => advanceInstance(worker, job, jobId))),
+  ];
+  log.info(
+    { workerId: worker.id, tasks: [...registry.keys()], queues, concurrency },
+    "worker started",
+  );
+
+  return {
+    get id() {
+      return worker.id;
+    },
+    async close() {
+      worker.closing = true;
+      await Promise.all(consumers.map((consumer) => consumer.pause()));
+      await finishWithin(worker, consumers, graceMs);
+      await handBack(worker);
+      await watch.stop();
+      await progress.close();
+      await Promise.all(consumers.map((consumer) => consumer.close(true)));
+      await beat.stop();
+      await forgetWorker(database.db, worker.id);
+      log.info({ workerId: worker.id }, "worker stopped");
+    },
+  };
+}
+
+async function register({ id, registry, queues, services }: WorkerState): Promise<void> {
+  const { db } = services.database;
+  const tasks = [...registry.keys()];
+  await registerWorker(db, { id, host: hostname(), pid: process.pid, tasks, queues: [...queues] });
+  await unblockSteps(db, tasks);
+}
+
+/** A handler that fails is a fault of ours or of a service: the row stays, and is found again. */
+function guarded<J extends { readonly instanceId: string }>(
+  { log }: Services,
+  handle: (job: J, jobId: string) => Promise<void>,
+): (job: J, jobId: string) => Promise<void> {
+  return async (job, jobId) => {
+    try {
+      await handle(job, jobId);
+    } catch (error) {
+      log.error({ err: error, jobId, instanceId: job.instanceId }, "the job failed; it is found again");
+    }
+  };
+}
+
+type Claim = (request: ClaimRequest) => Promise<ClaimedInstanceStep | undefined>;
+type ClaimedInstanceStep = NonNullable<Awaited<ReturnType<typeof claimSteps>>[number]>;
+
+function groupedClaim({ database }: Services): Claim {
+  return groupCalls<ClaimRequest, ClaimedInstanceStep | undefined>(
+    { lanes: 2, maxBatch: 100, keyOf: ({ carrier }) => carrier },
+    (requests) => claimSteps(database.db, requests),
+  );
+}
+
+async function runStep(worker: WorkerState, claim: Claim, job: StepJob, jobId: string): Promise<void> {
+  const { services, registry } = worker;
+  const known = registry.get(job.taskId);
+  if (known === undefined) {
+    await blockStep(services.database.db, job, `task:${job.taskId}`);
+    services.log.warn({ taskId: job.taskId, instanceId: job.instanceId }, "no such task here");
+    return;
+  }
+  if (worker.closing) return;
+  const claimed = await claim({
+    ...job,
+    workerId: worker.id,
+    carrier: jobId,
+    timeoutMs: known.timeoutMs,
+    heartbeatTimeoutMs: known.heartbeatTimeoutMs,
+    retry: known.retry as Json,
+  });
+  if (claimed === undefined) return;
+  const { snapshot, step } = claimed;
+  const { tenantId, workflowId, workflowVersion } = snapshot;
+  const { definition } = await services.definitions.get(tenantId, workflowId, workflowVersion);
+  const call = definition.steps.get(step.stepId) ?? definition.compensationSteps.get(step.stepId);
+  if (call === undefined || !("taskId" in call)) throw new Error(`step "${step.stepId}" is no task`);
+  await carryOn(worker, worker.hold({ snapshot, definition, step, call, known }), jobId);
+}
+
+function holdStep(
+  { services, id }: WorkerState,
+  { snapshot, definition, step, call, known, reads = noReads }: StepToHold,
+  progress: ReturnType<typeof openProgress>,
+): Held {
+  const { tenantId, id: instanceId } = snapshot;
+  const { stepId, path, iteration, attempt, fence } = step;
+  return {
+    workerId: id,
+    snapshot,
+    definition,
+    step,
+    call,
+    known,
+    reads,
+    abort: new AbortController(),
+    log: services.log.child({ instanceId, stepId, attempt }),
+    reportProgress: (value) =>
+      progress.report({ tenantId, instanceId, path, iteration, fence, workerId: id }, value, step.heartbeatTimeoutMs ?? known.heartbeatTimeoutMs),
+  };
+}
+
+/** Waits for the running steps, at most so long. */
+async function finishWithin(
+  { services }: WorkerState,
+  consumers: readonly Consumer[],
+  graceMs: number,
+): Promise<void> {
+  const until = performance.now() + graceMs;
+  const active = () => consumers.reduce((sum, consumer) => sum + consumer.active, 0);
+  while (active() > 0 && performance.now() < until) {
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+  if (active() > 0) services.log.warn({ steps: active() }, "steps still run; handing them back");
+}
+
+/** What still runs goes to others at once, and not only after this worker's beat has lapsed. */
+async function handBack({ services, holdings, id }: WorkerState): Promise<void> {
+  const left = holdings.all();
+  if (left.length === 0) return;
+  holdings.abortAll("the worker is shutting down");
+  await releaseSteps(services.database.db, id);
+}

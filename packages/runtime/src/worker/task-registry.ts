@@ -1,0 +1,55 @@
+import { parseDuration, durationToMs, isRefusal } from "@millrace/engine";
+import type { RetryPolicy } from "@millrace/engine";
+import type { RetryDocument, Task } from "@millrace/sdk";
+
+/** A task as a worker keeps it: what its author said of clocks and retries, in milliseconds. */
+export interface KnownTask {
+  readonly task: Task;
+  readonly timeoutMs: number | null;
+  readonly heartbeatTimeoutMs: number | null;
+  readonly retry: Partial<RetryPolicy> | null;
+}
+
+export type TaskRegistry = ReadonlyMap<string, KnownTask>;
+
+/** @throws Error naming every task that is given twice, or whose clocks cannot be read. */
+export function taskRegistry(tasks: readonly Task[]): TaskRegistry {
+  const registry = new Map<string, KnownTask>();
+  const faults: string[] = [];
+  for (const task of tasks) {
+    if (registry.has(task.id)) faults.push(`task "${task.id}" is defined twice`);
+    try {
+      registry.set(task.id, knownTask(task));
+    } catch (error) {
+      faults.push(`task "${task.id}": ${error instanceof Error ? error.message : String(error)}`);
+    }
+  }
+  if (faults.length > 0) throw new Error(faults.join("\n"));
+  return registry;
+}
+
+function knownTask(task: Task): KnownTask {
+  return {
+    task,
+    timeoutMs: durationOf("timeout", task.timeout),
+    heartbeatTimeoutMs: durationOf("heartbeatTimeout", task.heartbeatTimeout),
+    retry: task.retry === undefined ? null : retryOf(task.retry),
+  };
+}
+
+function retryOf({ initialInterval, maxInterval, ...rest }: RetryDocument): Partial<RetryPolicy> {
+  const initialIntervalMs = durationOf("retry.initialInterval", initialInterval);
+  const maxIntervalMs = durationOf("retry.maxInterval", maxInterval);
+  return {
+    ...rest,
+    ...(initialIntervalMs !== null && { initialIntervalMs }),
+    ...(maxIntervalMs !== null && { maxIntervalMs }),
+  } as Partial<RetryPolicy>;
+}
+
+function durationOf(field: string, text: unknown): number | null {
+  if (text === undefined) return null;
+  const duration = typeof text === "string" ? parseDuration(text) : { problem: "is no text" };
+  if (isRefusal(duration)) throw new Error(`its ${field} ${JSON.stringify(text)} ${duration.problem}`);
+  return durationToMs(duration, new Date(0));
+}
