@@ -1,20 +1,27 @@
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { DataFolderInUseError, identityOf, openPostgres, openRedis } from "@millrace/devstack";
-import { eventually, startProcess, stopProcesses, type TestProcess } from "@millrace/testkit";
+import {
+  createTemporaryFolder,
+  eventually,
+  startProcess,
+  stopProcesses,
+  type TestProcess,
+  type TemporaryFolder,
+} from "@millrace/testkit";
 import { Redis } from "ioredis";
 import pg from "pg";
 import { afterEach, beforeEach, expect, test } from "vitest";
 
+let temporary: TemporaryFolder;
 let folder: string;
 beforeEach(async () => {
-  folder = await mkdtemp(join(tmpdir(), "millrace-devstack-"));
+  temporary = await createTemporaryFolder();
+  folder = temporary.path;
 });
 afterEach(async () => {
   await stopProcesses();
-  await rm(folder, { recursive: true, force: true });
+  await temporary.remove();
 });
 
 test.each(["fast", "immediate", "kill"] as const)(

@@ -1,24 +1,33 @@
-import { mkdtemp, readFile, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { readFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { identityOf, openStack, type Stack, type StackEvent } from "@millrace/devstack";
-import { eventually, kill, startProcess, stopProcesses, testServices } from "@millrace/testkit";
+import {
+  createTemporaryFolder,
+  eventually,
+  kill,
+  startProcess,
+  stopProcesses,
+  testServices,
+  type TemporaryFolder,
+} from "@millrace/testkit";
 import { afterEach, beforeEach, expect, test } from "vitest";
 
 const fakeApp = resolve(import.meta.dirname, "../support/fake-app.mjs");
 const programs = { api: fakeApp, scheduler: fakeApp, worker: fakeApp };
 
+let temporary: TemporaryFolder;
 let dataDir: string;
 let stack: Stack | undefined;
 beforeEach(async () => {
-  dataDir = await mkdtemp(join(tmpdir(), "millrace-stack-"));
+  temporary = await createTemporaryFolder();
+  dataDir = temporary.path;
 });
 afterEach(async () => {
   await stack?.close();
   stack = undefined;
   await stopProcesses();
-  await rm(dataDir, { recursive: true, force: true });
+  await temporary.remove();
 });
 
 test("every process gets the addresses and its settings, and is ready when the stack is", async () => {

@@ -1,9 +1,11 @@
-import { readdirSync } from "node:fs";
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { howToGetRedis, identityOf, openPostgres, openRedis } from "@millrace/devstack";
-import { createTemplate, type TestServices } from "@millrace/testkit";
+import { howToGetRedis, openPostgres, openRedis } from "@millrace/devstack";
+import {
+  createTemplate,
+  createTemporaryFolder,
+  removeLeftovers,
+  type TestServices,
+} from "@millrace/testkit";
 import type { TestProject } from "vitest/node";
 import { testSettings } from "./config.ts";
 
@@ -43,22 +45,22 @@ const shared: { users: number; running?: Promise<RunningServices> } = ((
 async function openServices(): Promise<RunningServices> {
   const settings = testSettings();
   await removeLeftovers();
-  const folder = await mkdtemp(join(tmpdir(), `millrace-test-${process.pid}-`));
-  const closers = [() => rm(folder, { recursive: true, force: true })];
+  const folder = await createTemporaryFolder();
+  const closers = [() => folder.remove()];
   const close = async () => {
     for (const closeOne of closers.toReversed()) await closeOne();
   };
   try {
     let databaseUrl = settings.databaseUrl;
     if (databaseUrl === undefined) {
-      const dataDir = join(folder, "postgres");
+      const dataDir = join(folder.path, "postgres");
       const postgres = await openPostgres({ dataDir, isDurable: settings.isDurable });
       closers.push(() => postgres.stop("immediate"));
       databaseUrl = postgres.url;
     }
     let redisUrl = settings.redisUrl;
     if (redisUrl === undefined) {
-      const redis = await openRedis({ dataDir: join(folder, "redis") });
+      const redis = await openRedis({ dataDir: join(folder.path, "redis") });
       if (redis === undefined) throw new Error(`the tests need a real Redis: ${howToGetRedis}`);
       closers.push(() => redis.stop());
       redisUrl = redis.url;
@@ -69,14 +71,5 @@ async function openServices(): Promise<RunningServices> {
   } catch (error) {
     await close();
     throw error;
-  }
-}
-
-/** What a killed test run could not remove: its servers ended with it, its data is still there. */
-async function removeLeftovers(): Promise<void> {
-  for (const name of readdirSync(tmpdir())) {
-    const [, pid] = /^millrace-test-(\d+)-/.exec(name) ?? [];
-    if (pid === undefined || identityOf(Number(pid)) !== undefined) continue;
-    await rm(join(tmpdir(), name), { recursive: true, force: true });
   }
 }

@@ -17,5 +17,10 @@ export {
   type TestProcess,
 } from "./processes.ts";
 export { createKeyPrefix, type TestRedis } from "./redis.ts";
+export {
+  createTemporaryFolder,
+  removeLeftovers,
+  type TemporaryFolder,
+} from "./temporary-folder.ts";
 export { testServices, type TestServices } from "./services.ts";
 export { freePort } from "@millrace/devstack";
