@@ -1,0 +1,137 @@
+// Every metric of Millrace. Durations are seconds, as Prometheus has it.
+//
+// Labels are bounded. Their values are either of a fixed set (status, outcome, kind, state, cause) or
+// named by users (workflow, step, task, queue); of those the first 200 of each are told apart in a
+// process and the rest are counted together as `(other)`. Ids of instances, tenants or events are
+// never labels. A route is the pattern (`/v1/instances/:id`), not the path.
+
+export interface MetricSpec {
+  readonly type: "counter" | "gauge" | "histogram";
+  readonly name: string;
+  readonly help: string;
+  readonly labels: readonly string[];
+  readonly buckets?: readonly number[];
+}
+
+const fast = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
+const task = [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60, 300, 1_800, 3_600];
+const instance = [0.01, 0.05, 0.1, 0.5, 1, 5, 10, 60, 300, 1_800, 3_600, 21_600, 86_400, 604_800];
+
+export const metricTable = {
+  instances: gauge("millrace_instances", "Instances by status, sampled from Postgres.", ["status"]),
+  instancesStarted: counter("millrace_instances_started_total", "Instances that were created.", [
+    "workflow",
+  ]),
+  instanceDuration: histogram(
+    "millrace_instance_duration_seconds",
+    "Time from an instance's start to its terminal status.",
+    ["workflow", "outcome"],
+    instance,
+  ),
+  steps: counter("millrace_steps_total", "Attempts of task steps that ended, by outcome.", [
+    "task",
+    "outcome",
+  ]),
+  stepDuration: histogram(
+    "millrace_step_duration_seconds",
+    "Time that a task ran, per attempt.",
+    ["task"],
+    task,
+  ),
+  errors: counter("millrace_step_errors_total", "Attempts of steps that failed.", [
+    "workflow",
+    "step",
+  ]),
+  queueDepth: gauge("millrace_queue_jobs", "Jobs in BullMQ by task queue and state, sampled.", [
+    "queue",
+    "state",
+  ]),
+  enqueueFailures: counter(
+    "millrace_enqueue_failures_total",
+    "Enqueues that failed and were left to the reconciler.",
+    [],
+  ),
+  commitConflicts: counter(
+    "millrace_commit_conflicts_total",
+    "Commits that found another version of the instance, by what was to be committed.",
+    ["cause"],
+  ),
+  commitBatchSize: histogram(
+    "millrace_commit_batch_instances",
+    "Instances that one commit statement wrote.",
+    [],
+    [1, 2, 4, 8, 16, 32, 64, 128, 256],
+  ),
+  commitDuration: histogram(
+    "millrace_commit_duration_seconds",
+    "Time that one commit statement took.",
+    [],
+    fast,
+  ),
+  voidResults: counter(
+    "millrace_void_results_total",
+    "Results that were dropped because the step was no longer held, by reason.",
+    ["reason"],
+  ),
+  takeOvers: counter(
+    "millrace_take_overs_total",
+    "Steps taken over from a worker whose beat had lapsed.",
+    [],
+  ),
+  reconcilerFound: counter(
+    "millrace_reconciler_found_total",
+    "Rows that were due for a look, by kind.",
+    ["kind"],
+  ),
+  reconcilerRepaired: counter(
+    "millrace_reconciler_repaired_total",
+    "Rows whose job or effect had been lost and was made good, by kind.",
+    ["kind"],
+  ),
+  reconcilerOldest: gauge(
+    "millrace_reconciler_oldest_seconds",
+    "How long the oldest row found in the last sweep had been due, by kind.",
+    ["kind"],
+  ),
+  pool: gauge("millrace_pool_connections", "Postgres connections of this process by state.", [
+    "state",
+  ]),
+  eventsPublished: counter("millrace_events_published_total", "Events that were accepted.", []),
+  eventsMatched: counter(
+    "millrace_events_matched_total",
+    "Waits, cancellations and starts that events matched.",
+    ["effect"],
+  ),
+  timersFired: counter("millrace_timers_fired_total", "Timers that fired, by kind.", ["kind"]),
+  timerLateness: histogram(
+    "millrace_timer_lateness_seconds",
+    "Time from when a timer was due to when it fired.",
+    [],
+    [0.001, 0.005, 0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 60],
+  ),
+  httpRequests: histogram(
+    "millrace_http_request_duration_seconds",
+    "Time that requests took by route pattern, method and status.",
+    ["route", "method", "status"],
+    fast,
+  ),
+} as const satisfies Readonly<Record<string, MetricSpec>>;
+
+export type MetricTable = typeof metricTable;
+
+function counter<const L extends readonly string[]>(name: string, help: string, labels: L) {
+  return { type: "counter", name, help, labels } as const;
+}
+
+function gauge<const L extends readonly string[]>(name: string, help: string, labels: L) {
+  return { type: "gauge", name, help, labels } as const;
+}
+
+function histogram<const L extends readonly string[]>(
+  name: string,
+  help: string,
+  labels: L,
+  buckets: readonly number[],
+) {
+  return { type: "histogram", name, help, labels, buckets } as const;
+}
