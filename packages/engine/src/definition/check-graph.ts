@@ -1,3 +1,4 @@
+import type { StepRead } from "./check-values.ts";
 import type { Graph } from "./graph.ts";
 import { cyclicComponents, reachable } from "./graph.ts";
 import type { NearName } from "./near-name.ts";
@@ -5,8 +6,12 @@ import { didYouMean, nearNames } from "./near-name.ts";
 import type { Edge, Outline, StepOutline } from "./outline.ts";
 import type { ProblemList } from "./problem.ts";
 
-/** Whatever concerns step ids and the ways between steps. */
-export function checkGraph(outline: Outline, list: ProblemList): void {
+/**
+ * Whatever concerns step ids and the ways between steps.
+ *
+ * @param reads What the expressions of the steps read of other steps.
+ */
+export function checkGraph(outline: Outline, reads: readonly StepRead[], list: ProblemList): void {
   checkIds(outline, list);
   const near = nearNames(outline.byId.keys());
   checkTargets(outline, near, list);
@@ -14,6 +19,7 @@ export function checkGraph(outline: Outline, list: ProblemList): void {
   const ways = waysOf(outline, near);
   checkReachable(outline, ways, list);
   checkCycles(outline, ways, list);
+  checkReads(outline, ways, reads, list);
 }
 
 function checkIds({ steps, compensationSteps }: Outline, list: ProblemList): void {
@@ -65,7 +71,7 @@ function checkCompensationPairs(outline: Outline, near: NearName, list: ProblemL
         : `there is no step ${quote(target)}${didYouMean(near(target))}`;
       list.add(path, "UNKNOWN_STEP", message);
     } else if (step.type !== undefined && isKnownType(step.type) && !compensable.has(step.type)) {
-      const message = `${quote(target)} is a ${step.type} step, which has no effect outside the instance to undo`;
+      const message = `${quote(target)} is of type ${step.type}, which has no effect outside the instance to undo`;
       list.add(path, "NOT_COMPENSABLE", message);
     }
     const first = undone.get(target);
@@ -156,6 +162,49 @@ function checkCycles({ steps }: Outline, { graph, dangling }: Ways, list: Proble
       list.warn(path, "ENDLESS_CYCLE", message);
     }
   }
+}
+
+/** Edges that the search for reads that come too early may follow: some 50 ms. */
+const maxSearch = 2_000_000;
+
+/**
+ * A step that is read on entering another must be able to come before it. One search per step that is
+ * read, until the effort is spent: it is advice, and not worth more.
+ */
+function checkReads(
+  { steps, byId }: Outline,
+  { graph }: Ways,
+  reads: readonly StepRead[],
+  list: ProblemList,
+): void {
+  const indexOf = new Map(steps.map((step, index) => [step, index]));
+  const behind = new Map<number, readonly boolean[]>();
+  const cost = graph.length + graph.reduce((sum, targets) => sum + targets.length, 0);
+  let effort = maxSearch;
+  for (const { reader, stepIds, where } of reads) {
+    for (const stepId of stepIds) {
+      const step = byId.get(stepId);
+      const index = step && indexOf.get(step);
+      if (index === undefined) continue;
+      let reached = behind.get(index);
+      if (reached === undefined) {
+        effort -= cost;
+        if (effort < 0) return;
+        reached = reachableByOne(graph, index);
+        behind.set(index, reached);
+      }
+      if (reached[reader] === true) continue;
+      const message = `${quote(stepId)} cannot have run when ${quote(steps[reader]?.stepId ?? "this step")} is entered, so this is always undefined`;
+      for (const path of where(stepId)) list.warn(path, "NEVER_THERE", message);
+    }
+  }
+}
+
+/** What can be reached from a node by one edge or more; the node itself only round a cycle. */
+function reachableByOne(graph: Graph, start: number): boolean[] {
+  const targets = graph[start] ?? [];
+  const beyond = graph.length;
+  return reachable([...graph, targets], beyond).slice(0, beyond);
 }
 
 /** A step can be the end of its branch: an END, or one whose transitions have no default. */

@@ -51,8 +51,8 @@ interface StepBase {
   readonly repeats: boolean;
   readonly maxIterations: number;
   /**
-   * Steps whose rows a decision that enters or leaves this step may read: what to load together with
-   * the instance. "ALL" where an expression takes the steps as a whole.
+   * Steps whose rows a decision that settles this step may read: what to load together with the
+   * instance. Its own is not among them. "ALL" where an expression takes the steps as a whole.
    */
   readonly reads: readonly string[] | "ALL";
 }

@@ -157,7 +157,7 @@ function describeFault(text: string): string {
   const expected = 'expected ISO 8601 such as "PT30S", "P3D" or "P1Y2M10DT2H30M"';
   if (text === "") return `is empty: ${expected}`;
   if (text.length > maxLength) return `is longer than ${maxLength} characters: ${expected}`;
-  if (/\s/.test(text)) return "has a space in it";
+  if (/\s/.test(text)) return `has a space in it: ${expected}`;
   if (/[+-]/.test(text)) return "has a sign: a duration is zero or more";
   if (/^[a-z0-9.,]+$/i.test(text) && shape.test(text.toUpperCase())) {
     return `has lower-case letters: write "${text.toUpperCase()}"`;

@@ -32,8 +32,8 @@ function nearest(name: string, known: readonly string[], effort: Effort): string
   if (name.length > maxLength) return undefined;
   const wanted = name.toLowerCase();
   let best: string | undefined;
-  // A third of the letters may differ; one in names of three letters or fewer.
-  let bound = Math.max(1, Math.floor(name.length / 3));
+  // A third of the letters may differ; one in names of two or three; only its case in one letter.
+  let bound = name.length < 2 ? 0 : Math.max(1, Math.floor(name.length / 3));
   for (const each of known) {
     if (effort.left <= 0) return best;
     const edits = distance(wanted, each.toLowerCase(), bound, effort);

@@ -19,6 +19,26 @@ const maxWildcards = 4;
  */
 export const reservedPrefix = "workflow.";
 
+/** The names of all of them (CONTRACT 3). */
+export const lifecycleEvents = [
+  "workflow.started",
+  "workflow.completed",
+  "workflow.failed",
+  "workflow.cancelled",
+  "workflow.paused",
+  "workflow.resumed",
+  "workflow.step.completed",
+  "workflow.step.failed",
+  "workflow.step.retrying",
+  "workflow.step.skipped",
+  "workflow.compensation.completed",
+] as const;
+
+/** Whether a pattern, or the text of one, listens to lifecycle events. */
+export function isLifecyclePattern(pattern: unknown): pattern is string {
+  return typeof pattern === "string" && pattern.startsWith(reservedPrefix);
+}
+
 export interface Pattern {
   /** Segments without the trailing `**`. */
   readonly segments: readonly string[];

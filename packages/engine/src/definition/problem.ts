@@ -1,5 +1,9 @@
 import type { Problem } from "@millrace/contract";
 import { MAX_PROBLEMS } from "@millrace/contract";
+import type {
+  ProblemCode as ExpressionProblemCode,
+  WarningCode as ExpressionWarningCode,
+} from "@millrace/expressions";
 
 /**
  * What can be wrong with a definition beyond its shape, and what each code means. The codes of the
@@ -12,8 +16,6 @@ export const definitionCodes = {
   CYCLE_WITHOUT_WAIT: "a loop that nothing delays and nothing can leave",
   DUPLICATE_COMPENSATION: "a second compensation step for one step",
   NOT_COMPENSABLE: "a compensation for a step that has no effect outside",
-  BAD_EXPRESSION: "an expression that does not parse or uses what expressions may not",
-  UNKNOWN_NAME: "an expression that names a root, a member or a function that does not exist",
   EVENT_NOT_AT_HAND: "an expression that reads the event where there is none",
   BAD_DURATION: "a text that is no ISO-8601 duration",
   BAD_TIME: "a text that is no ISO-8601 time",
@@ -22,8 +24,24 @@ export const definitionCodes = {
   BAD_PATH: "a path into an event's payload that is not well formed",
   BAD_VARIABLE: "a variable's name that is refused",
   NOT_SUPPORTED_YET: "a part of the language that this version does not run",
-} as const satisfies Record<string, string>;
-export type DefinitionCode = keyof typeof definitionCodes;
+
+  // Of expressions
+  EMPTY: "an expression that is empty",
+  SYNTAX: "a text that is no expression",
+  UNCLOSED: "a ${ without its }",
+  NOT_ALLOWED: "JavaScript that expressions leave out",
+  UNKNOWN_ROOT: "a name that stands for nothing here",
+  UNKNOWN_PROPERTY: "a member that the workflow, the state or an event never has",
+  UNKNOWN_FUNCTION: "a function that is not in the table",
+  UNKNOWN_METHOD: "a method that no value has",
+  WRONG_ARGUMENTS: "too few or too many arguments",
+  FORBIDDEN_PROPERTY: "__proto__, prototype or constructor",
+  COMPUTED_STEPS: "a step that is not named in the source",
+  TOO_LONG: "an expression that is too long",
+  TOO_DEEP: "an expression or value that is nested too deep",
+  BAD_LITERAL: "a $literal beside other keys",
+} as const satisfies Record<string, string> & Record<ExpressionProblemCode, string>;
+export type ProblemCode = keyof typeof definitionCodes;
 
 /** What is allowed in a definition and yet likely not what its author meant. */
 export const definitionWarningCodes = {
@@ -35,13 +53,18 @@ export const definitionWarningCodes = {
   NO_EFFECT: "a field that means nothing where it stands",
   INTERVAL_CAPPED: "a retry interval above the longest one",
   NOT_EVALUATED: "an expression in a place that takes values as they are",
-} as const satisfies Record<string, string>;
-export type DefinitionWarningCode = keyof typeof definitionWarningCodes;
+
+  // Of expressions
+  NEVER_EQUAL: "an equality that is always false",
+  LOOKS_LIKE_PATH: "a text that looks like a path and is none",
+} as const satisfies Record<string, string> &
+  Record<Exclude<ExpressionWarningCode, "UNKNOWN_PROPERTY">, string>;
+export type WarningCode = keyof typeof definitionWarningCodes;
 
 /** Problems as they are found, bounded in number. */
 export interface ProblemList {
-  add(path: string, code: DefinitionCode, message: string): void;
-  warn(path: string, code: DefinitionWarningCode, message: string): void;
+  add(path: string, code: ProblemCode, message: string): void;
+  warn(path: string, code: WarningCode, message: string): void;
   readonly problems: readonly Problem[];
   readonly warnings: readonly Problem[];
 }
@@ -93,4 +116,35 @@ function boundedList(first: readonly Problem[]) {
             { path: "", code: "TOO_MANY_PROBLEMS", message: `and ${dropped} more problems` },
           ],
   };
+}
+
+/** Sorts problems by the places in the document that they are about. */
+export function inDocumentOrder(problems: readonly Problem[], document: unknown): Problem[] {
+  return problems
+    .map((problem) => ({ problem, place: placeOf(problem.path, document) }))
+    .toSorted((a, b) => comparePlaces(a.place, b.place))
+    .map(({ problem }) => problem);
+}
+
+/** The position of each key of a pointer among its object's keys; a missing one comes last. */
+function placeOf(path: string, document: unknown): readonly number[] {
+  let current: unknown = document;
+  return path
+    .split("/")
+    .slice(1)
+    .map((escaped) => {
+      const key = escaped.replaceAll("~1", "/").replaceAll("~0", "~");
+      const parent = typeof current === "object" && current !== null ? current : {};
+      current = Object.hasOwn(parent, key) ? Reflect.get(parent, key) : undefined;
+      if (Array.isArray(parent)) return Number(key);
+      const keys = Object.keys(parent);
+      const position = keys.indexOf(key);
+      return position < 0 ? keys.length : position;
+    });
+}
+
+function comparePlaces(a: readonly number[], b: readonly number[]): number {
+  const index = a.findIndex((place, depth) => place !== b[depth]);
+  if (index < 0) return a.length - b.length;
+  return (a[index] ?? 0) - (b[index] ?? -1);
 }

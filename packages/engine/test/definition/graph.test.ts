@@ -2,14 +2,12 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { cyclicComponents, reachable } from "../../src/definition/graph.ts";
 
-const graphs = fc
-  .integer({ min: 1, max: 12 })
-  .chain((size) =>
-    fc.array(fc.uniqueArray(fc.nat(size - 1), { maxLength: 3 }), {
-      minLength: size,
-      maxLength: size,
-    }),
-  );
+const graphs = fc.integer({ min: 1, max: 12 }).chain((size) =>
+  fc.array(fc.uniqueArray(fc.nat(size - 1), { maxLength: 3 }), {
+    minLength: size,
+    maxLength: size,
+  }),
+);
 
 /** `closure[a][b]`: a way of one edge or more leads from a to b (Warshall). */
 function closureOf(graph: readonly (readonly number[])[]): boolean[][] {

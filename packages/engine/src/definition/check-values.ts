@@ -1,0 +1,319 @@
+import type { Expression, Json } from "@millrace/expressions";
+import { defaultRetryPolicy } from "../retry.ts";
+import { didYouMean, nearNames } from "./near-name.ts";
+import type { Fields, Outline, StepOutline } from "./outline.ts";
+import { below, fieldsOf, itemsOf } from "./outline.ts";
+import { isLifecyclePattern, lifecycleEvents, patternMatches, reservedPrefix } from "./pattern.ts";
+import type { ProblemList } from "./problem.ts";
+import type { Reading } from "./values.ts";
+import {
+  knownValue,
+  notYet,
+  readCondition,
+  readDuration,
+  readEventCondition,
+  readEventPattern,
+  readInput,
+  readInterval,
+  readPayloadPath,
+  readPlainName,
+  readReason,
+  readUntil,
+  readValue,
+  readVariableName,
+} from "./values.ts";
+
+/** Values that are evaluated on entering a step, and the steps that they read. */
+export interface StepRead {
+  /** Index of the step that is entered. */
+  readonly reader: number;
+  readonly stepIds: readonly string[];
+  /** JSON pointers of the expressions that read this one of them. */
+  readonly where: (stepId: string) => readonly string[];
+}
+
+/** Whatever concerns single values: expressions, durations, times, patterns, names. */
+export function checkValues(outline: Outline, list: ProblemList): readonly StepRead[] {
+  const { fields, steps, compensationSteps } = outline;
+  const { check, entering, stepReads } = valueChecker(outline, list);
+
+  if (itemsOf(fields["startTriggers"]).length > 0) {
+    list.add("/startTriggers", "NOT_SUPPORTED_YET", notYet('"startTriggers"'));
+  }
+  if (fields["concurrency"] !== undefined) {
+    list.add("/concurrency", "NOT_SUPPORTED_YET", notYet('"concurrency"'));
+  }
+  checkInitialVariables(fieldsOf(fields["variables"]), check, list);
+  check.text("/timeout", fields["timeout"], readDuration);
+  check.json("/output", fields["output"], readValue);
+  checkRetry(fieldsOf(fields["retry"]), "/retry", defaultRetryPolicy.maxIntervalMs, check, list);
+  const longest = longestInterval(fields);
+
+  for (const [index, trigger] of itemsOf(fields["cancellationTriggers"]).entries()) {
+    const path = `/cancellationTriggers/${index}`;
+    const own = fieldsOf(trigger);
+    checkMatcher(own, path, check, list);
+    check.text(`${path}/reason`, own["reason"], readReason);
+  }
+  for (const [index, step] of steps.entries()) {
+    checkStep(step, { check, entering: entering(index), list, longest, outline });
+  }
+  for (const { fields: own, path } of compensationSteps) {
+    check.text(`${path}/condition`, own["condition"], readCondition);
+    checkTaskCall(own, path, longest, check, list);
+  }
+  return stepReads;
+}
+
+/** Reads values and reports what is found; what is absent or of the wrong type is passed over. */
+interface Check {
+  text<T>(path: string, value: unknown, read: (text: string) => Reading<T>): T | undefined;
+  json<T>(path: string, value: unknown, read: (value: Json) => Reading<T>): T | undefined;
+}
+
+function valueChecker(outline: Outline, list: ProblemList) {
+  const stepReads: StepRead[] = [];
+  const near = nearNames(outline.byId.keys());
+
+  /** @param reader The step that is being entered, where there is one. */
+  const checker = (reader: number | undefined): Check => {
+    const take = <T>(path: string, reading: Reading<T>): T | undefined => {
+      for (const { at, code, message } of reading.problems) list.add(path + at, code, message);
+      for (const { at, code, message } of reading.warnings) list.warn(path + at, code, message);
+      const stepIds = reading.reads?.steps;
+      if (stepIds === undefined || stepIds === "ALL" || stepIds.length === 0) return reading.value;
+
+      const where = (stepId: string): readonly string[] =>
+        (reading.whereReading?.(({ steps }) => steps.includes(stepId)) ?? []).map(
+          (at) => path + at,
+        );
+      for (const stepId of stepIds.filter((each) => !outline.byId.has(each))) {
+        const message = `there is no step ${quote(stepId)}${didYouMean(near(stepId))}`;
+        for (const at of where(stepId)) list.add(at, "UNKNOWN_STEP", message);
+      }
+      if (reader !== undefined) stepReads.push({ reader, stepIds, where });
+      return reading.value;
+    };
+    return {
+      text: (path, value, read) =>
+        typeof value === "string" ? take(path, read(value)) : undefined,
+      // The whole document has been found to be JSON.
+      json: (path, value, read) =>
+        value === undefined ? undefined : take(path, read(value as Json)),
+    };
+  };
+  return { check: checker(undefined), entering: checker, stepReads };
+}
+
+interface StepContext {
+  /** For what is evaluated when the step has run. */
+  readonly check: Check;
+  /** For what is evaluated when it is entered. */
+  readonly entering: Check;
+  readonly list: ProblemList;
+  readonly longest: number;
+  readonly outline: Outline;
+}
+
+function checkStep(step: StepOutline, context: StepContext): void {
+  const { fields, path, type } = step;
+  const { check, entering, list } = context;
+  entering.text(`${path}/condition`, fields["condition"], readCondition);
+  const transitions = fieldsOf(fields["transitions"]);
+  checkWays(transitions["conditions"], `${path}/transitions/conditions`, check, list);
+  checkErrorHandlers(fields["onError"], `${path}/onError`, list);
+  if (type !== undefined && type !== "TASK") warnOfIdleFields(step, list);
+
+  switch (type) {
+    case "TASK":
+      checkTaskCall(fields, path, context.longest, entering, list);
+      break;
+    case "EVENT_WAIT":
+      checkEventWait(step, context);
+      break;
+    case "DELAY":
+      entering.text(`${path}/duration`, fields["duration"], readDuration);
+      entering.text(`${path}/until`, fields["until"], readUntil);
+      if (fields["calendarId"] !== undefined) {
+        list.add(`${path}/calendarId`, "NOT_SUPPORTED_YET", notYet('"calendarId"'));
+      }
+      break;
+    case "CHOICE":
+      checkWays(fields["choices"], `${path}/choices`, entering, list);
+      break;
+    case "SET":
+      for (const [name, value] of Object.entries(fieldsOf(fields["variables"]))) {
+        const at = below(`${path}/variables`, name);
+        entering.text(at, name, readVariableName);
+        entering.json(at, value, readValue);
+      }
+      break;
+    case "END":
+      for (const key of ["output", "error", "reason"]) {
+        entering.json(`${path}/${key}`, fields[key], readValue);
+      }
+      break;
+    case "PARALLEL":
+    case "MAP":
+    case "SUB_WORKFLOW":
+    case "EMIT_EVENT":
+      list.add(`${path}/type`, "NOT_SUPPORTED_YET", notYet(`the step type ${type}`));
+      break;
+    default:
+      // No type, or one that the contract's schema has reported.
+      break;
+  }
+}
+
+/** What a TASK and a compensation step share. */
+function checkTaskCall(
+  fields: Fields,
+  path: string,
+  longest: number,
+  check: Check,
+  list: ProblemList,
+): void {
+  check.text(`${path}/taskId`, fields["taskId"], readPlainName("a taskId"));
+  check.text(`${path}/queue`, fields["queue"], readPlainName("a queue"));
+  check.json(`${path}/input`, fields["input"], readInput);
+  for (const clock of ["timeout", "totalTimeout", "scheduleTimeout", "heartbeatTimeout"]) {
+    check.text(`${path}/${clock}`, fields[clock], readDuration);
+  }
+  checkRetry(fieldsOf(fields["retry"]), `${path}/retry`, longest, check, list);
+}
+
+function checkEventWait({ fields, path, stepId }: StepOutline, context: StepContext): void {
+  const { entering, list, outline } = context;
+  checkMatcher(fields, path, entering, list);
+
+  const timeout = fieldsOf(fields["eventTimeout"]);
+  entering.text(`${path}/eventTimeout/duration`, timeout["duration"], readDuration);
+  if (fields["eventTimeout"] === undefined && outline.fields["timeout"] === undefined) {
+    const message = `${quote(stepId ?? "the step")} waits for ever if its event never comes; give it an eventTimeout, or the workflow a timeout`;
+    list.warn(path, "WAIT_WITHOUT_TIMEOUT", message);
+  }
+
+  const { lookback, eventPattern } = fields;
+  if (lookback !== "instance") entering.text(`${path}/lookback`, lookback, readDuration);
+  if (lookback !== undefined && isLifecyclePattern(eventPattern)) {
+    const message = `events under "${reservedPrefix}" are not looked back for; take the lookback out`;
+    list.add(`${path}/lookback`, "RESERVED_PATTERN", message);
+  }
+
+  for (const [name, value] of Object.entries(fieldsOf(fields["eventPayloadMapping"]))) {
+    const at = below(`${path}/eventPayloadMapping`, name);
+    entering.text(at, name, readVariableName);
+    entering.text(at, value, readPayloadPath);
+  }
+}
+
+function checkMatcher(fields: Fields, path: string, check: Check, list: ProblemList): void {
+  const { eventPattern } = fields;
+  const pattern = check.text(`${path}/eventPattern`, eventPattern, readEventPattern);
+  check.text(`${path}/eventCondition`, fields["eventCondition"], readEventCondition);
+  if (pattern?.isConstant === true && isLifecyclePattern(eventPattern)) {
+    if (lifecycleEvents.some((name) => patternMatches(eventPattern, name))) return;
+    const message = `no event is called so: those under "${reservedPrefix}" are ${lifecycleEvents.join(", ")}; for an expression write "\${ … }"`;
+    list.warn(`${path}/eventPattern`, "NEVER_MATCHES", message);
+  }
+}
+
+/** Conditions and choices: the first that is true is taken. */
+function checkWays(ways: unknown, path: string, check: Check, list: ProblemList): void {
+  const seen = new Map<string, number>();
+  let always: number | undefined;
+  for (const [index, way] of itemsOf(ways).entries()) {
+    const { when } = fieldsOf(way);
+    const at = `${path}/${index}/when`;
+    const condition = check.text(at, when, readCondition);
+    if (condition === undefined) continue;
+    const earlier = always ?? seen.get(condition.source.trim());
+    const known = knownTruth(condition);
+    if (earlier !== undefined) {
+      const why = always === undefined ? "is the same" : "is always true";
+      list.warn(at, "NEVER_TAKEN", `this is never taken: the condition at ${earlier} ${why}`);
+    } else if (known === false) {
+      list.warn(at, "NEVER_TAKEN", "this is never taken: its condition is always false");
+    }
+    if (!seen.has(condition.source.trim())) seen.set(condition.source.trim(), index);
+    if (known === true) always ??= index;
+  }
+}
+
+function knownTruth(condition: Expression): boolean | undefined {
+  const known = knownValue(condition);
+  return known && Boolean(known.value);
+}
+
+function checkErrorHandlers(handlers: unknown, path: string, list: ProblemList): void {
+  const caught = new Map<unknown, number>();
+  for (const [index, handler] of itemsOf(handlers).entries()) {
+    for (const [position, name] of itemsOf(fieldsOf(handler)["errors"]).entries()) {
+      const earlier = caught.get("*") ?? caught.get(name);
+      if (earlier !== undefined && earlier !== index) {
+        const message = `${quote(name)} never comes here: the handler at ${earlier} takes it`;
+        list.warn(`${path}/${index}/errors/${position}`, "NEVER_TAKEN", message);
+      }
+      if (!caught.has(name)) caught.set(name, index);
+    }
+  }
+}
+
+function checkRetry(
+  fields: Fields,
+  path: string,
+  longest: number,
+  check: Check,
+  list: ProblemList,
+): void {
+  const initial = check.text(`${path}/initialInterval`, fields["initialInterval"], readInterval);
+  const max = check.text(`${path}/maxInterval`, fields["maxInterval"], readInterval) ?? longest;
+  if (initial !== undefined && initial > max) {
+    const message = `this is longer than maxInterval, which is ${max / 1_000} s and holds; raise maxInterval too`;
+    list.warn(`${path}/initialInterval`, "INTERVAL_CAPPED", message);
+  }
+  if (fields["onExhausted"] === "PAUSE") {
+    list.add(`${path}/onExhausted`, "NOT_SUPPORTED_YET", notYet('"onExhausted": "PAUSE"'));
+  }
+}
+
+/** Milliseconds of the definition's own `maxInterval`, else of the default. */
+function longestInterval(fields: Fields): number {
+  const { maxInterval } = fieldsOf(fields["retry"]);
+  const own = typeof maxInterval === "string" ? readInterval(maxInterval).value : undefined;
+  return own ?? defaultRetryPolicy.maxIntervalMs;
+}
+
+/** Initial variables are taken as they are: there is nothing yet that an expression could read. */
+function checkInitialVariables(variables: Fields, check: Check, list: ProblemList): void {
+  for (const [name, value] of Object.entries(variables)) {
+    const at = below("/variables", name);
+    check.text(at, name, readVariableName);
+    if (!JSON.stringify(value).includes("${")) continue;
+    const message = `initial variables are taken as they are, and this one holds "\${"; set it in a SET step`;
+    list.warn(at, "NOT_EVALUATED", message);
+  }
+}
+
+const taskOnly = ["retry", "scheduleTimeout", "heartbeatTimeout"];
+const clocks = ["timeout", "totalTimeout"];
+
+/** Clocks and retries that a step of this type has no use for. */
+function warnOfIdleFields({ fields, path, type }: StepOutline, list: ProblemList): void {
+  const waits = type === "EVENT_WAIT" || type === "DELAY";
+  for (const key of [...taskOnly, ...clocks]) {
+    if (fields[key] === undefined) continue;
+    if (waits && clocks.includes(key)) {
+      const instead = type === "EVENT_WAIT" ? "; use eventTimeout" : "";
+      const message = `${notYet(`"${key}" of a step of type ${type}`)}${instead}`;
+      list.add(`${path}/${key}`, "NOT_SUPPORTED_YET", message);
+    } else {
+      const message = `"${key}" has no effect on a step of type ${type}`;
+      list.warn(`${path}/${key}`, "NO_EFFECT", message);
+    }
+  }
+}
+
+function quote(value: unknown): string {
+  return JSON.stringify(value) ?? "undefined";
+}

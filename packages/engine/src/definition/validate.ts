@@ -1,0 +1,39 @@
+import type { Problem, WorkflowDefinition } from "@millrace/contract";
+import { jsonFaults, parseDocument } from "@millrace/contract";
+import { checkGraph } from "./check-graph.ts";
+import { checkValues } from "./check-values.ts";
+import { outlineOf } from "./outline.ts";
+import { inDocumentOrder, problemList } from "./problem.ts";
+
+export type Validation =
+  | {
+      readonly document: WorkflowDefinition;
+      readonly problems?: undefined;
+      readonly warnings: readonly Problem[];
+    }
+  | {
+      readonly document?: undefined;
+      readonly problems: readonly Problem[];
+      readonly warnings: readonly Problem[];
+    };
+
+/**
+ * Checks all of a definition document that can be known before it runs: its shape first, then, as far
+ * as the shape allows, ids, ways, expressions, durations and patterns. Every problem is reported at
+ * once, in the order of the document. JSON Schemas inside it are not looked into.
+ */
+export function validateDefinition(value: unknown): Validation {
+  // Nothing else may touch a value that is too deep to walk, or is no JSON at all.
+  const faults = jsonFaults(value);
+  if (faults.length > 0) return { problems: faults, warnings: [] };
+
+  const { document, problems: shapeProblems = [] } = parseDocument(value);
+  const list = problemList(shapeProblems);
+  const outline = outlineOf(value);
+  const reads = checkValues(outline, list);
+  checkGraph(outline, reads, list);
+
+  const warnings = inDocumentOrder(list.warnings, value);
+  if (document !== undefined && list.problems.length === 0) return { document, warnings };
+  return { problems: inDocumentOrder(list.problems, value), warnings };
+}

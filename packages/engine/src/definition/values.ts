@@ -1,0 +1,338 @@
+import type {
+  Expression,
+  Problem as ExpressionProblem,
+  Json,
+  Reads,
+  Template,
+  TemplateOptions,
+} from "@millrace/expressions";
+import {
+  ExpressionError,
+  ExpressionSyntaxError,
+  parseExpression,
+  parseTemplate,
+} from "@millrace/expressions";
+import { pointer } from "@millrace/contract";
+import type { DurationValue } from "./definition.ts";
+import { isRefusal, parseDuration } from "./duration.ts";
+import { parsePattern } from "./pattern.ts";
+import type { ProblemCode, WarningCode } from "./problem.ts";
+import { parseTime } from "./time.ts";
+
+// How each kind of place in a definition is read: what a text there means, and what can be wrong with
+// it. `validate` reports the findings, `compile` takes the values, so that the two cannot disagree.
+
+/** One thing found in a value; `at` is the JSON pointer below the value. */
+export interface Finding<Code> {
+  readonly at: string;
+  readonly code: Code;
+  readonly message: string;
+}
+
+export interface Reading<T> {
+  /** Undefined where there are problems. */
+  readonly value?: T;
+  readonly problems: readonly Finding<ProblemCode>[];
+  readonly warnings: readonly Finding<WarningCode>[];
+  /** What its expressions read; absent where it has none. */
+  readonly reads?: Reads;
+  /** JSON pointers, below the value, of the expressions whose reads satisfy a test. */
+  readonly whereReading?: (test: (reads: Reads) => boolean) => readonly string[];
+}
+
+const roots = ["workflow", "input", "variables", "steps"];
+const rootsAndEvent = [...roots, "event"];
+
+/** A condition of a step, a transition, a choice or a compensation. */
+export function readCondition(text: string): Reading<Expression> {
+  return readExpression(text, { roots });
+}
+
+/** A condition on an event: an equality with a missing side is false. */
+export function readEventCondition(text: string): Reading<Expression> {
+  return readExpression(text, { roots: rootsAndEvent, undefinedNeverEqual: true });
+}
+
+/** A value with expressions, in which a bare path below `workflow.` or `event.` is one too. */
+export function readValue(value: Json): Reading<Template> {
+  return readTemplate(value, { roots, barePaths: true });
+}
+
+/** Why a cancellation trigger cancels: a value with expressions that may read the event. */
+export function readReason(text: string): Reading<Template> {
+  return readTemplate(text, { roots: rootsAndEvent, barePaths: true });
+}
+
+/** The input of a task: a value with expressions, or one expression. */
+export function readInput(value: Json): Reading<Template> {
+  return readTemplate(value, { roots, barePaths: true, stringIsExpression: true });
+}
+
+/** An ISO-8601 duration, in which `${…}` may give the whole or a part. */
+export function readDuration(text: string): Reading<DurationValue> {
+  if (text.includes("${")) {
+    const { value, ...rest } = readTemplate(text, { roots });
+    if (value === undefined) return rest;
+    const known = knownValue(value);
+    const problem = known && durationProblem(known.value);
+    if (problem !== undefined) return faulty("BAD_DURATION", problem);
+    return { ...rest, value: { template: value } };
+  }
+  const duration = parseDuration(text);
+  if (!isRefusal(duration)) return sound({ duration });
+  const hint = /^(?:workflow|input|variables|steps|event)\b/.test(text)
+    ? `; an expression is written ${quote(`\${ ${text} }`)} here`
+    : "";
+  return faulty("BAD_DURATION", `${quote(text)} ${duration.problem}${hint}`);
+}
+
+/** Milliseconds of a retry interval, which counts in weeks at most and is the same for all. */
+export function readInterval(text: string): Reading<number> {
+  if (text.includes("${")) {
+    return faulty("NOT_SUPPORTED_YET", notYet("an expression in a retry interval"));
+  }
+  const duration = parseDuration(text);
+  if (isRefusal(duration)) return faulty("BAD_DURATION", `${quote(text)} ${duration.problem}`);
+  if (duration.months > 0) {
+    const message = `${quote(text)} has years or months, whose length is not fixed; give a retry interval in weeks, days or less`;
+    return faulty("BAD_DURATION", message);
+  }
+  return sound(duration.ms);
+}
+
+/** An ISO-8601 time, a text with `${…}` that gives one, or an expression that does. */
+export function readUntil(text: string): Reading<Template> {
+  if (/^\s*\d/.test(text) && !text.includes("${")) {
+    const time = parseTime(text);
+    if (isRefusal(time)) return faulty("BAD_TIME", `${quote(text)} ${time.problem}`);
+    return readTemplate({ $literal: text }, { roots });
+  }
+  const reading = readTemplate(text, { roots, stringIsExpression: true });
+  const known = reading.value && knownValue(reading.value);
+  if (known === undefined) return reading;
+  const time = typeof known.value === "string" ? parseTime(known.value) : undefined;
+  if (time !== undefined && !isRefusal(time)) return reading;
+  const why = time === undefined ? "is no text" : time.problem;
+  return faulty("BAD_TIME", `${quote(known.value)} ${why}`);
+}
+
+/** The pattern that a wait listens to, in which `${…}` may give the whole or a part. */
+export function readEventPattern(text: string): Reading<Template> {
+  const reading = readTemplate(text, { roots });
+  if (reading.value === undefined) return reading;
+  const plain = withStandIns(text);
+  const pattern = plain === undefined ? {} : parsePattern(plain);
+  if (isRefusal(pattern)) return faulty("BAD_PATTERN", `${quote(text)} ${pattern.problem}`);
+  return reading;
+}
+
+/** Keys of a path into an event's payload: `id`, `address.city`, `lines[0].sku`, `a["b c"]`. */
+export function readPayloadPath(text: string): Reading<readonly string[]> {
+  const refuse = (why: string): Reading<readonly string[]> =>
+    faulty("BAD_PATH", `${quote(text)} ${why}`);
+  if (text.includes("${")) {
+    return refuse('is an expression; a path such as "order.id" is expected, below the payload');
+  }
+  const prefix = /^(?:event\.payload|\$)\./.exec(text)?.[0];
+  if (prefix !== undefined) {
+    return refuse(
+      `begins below the event; write ${quote(text.slice(prefix.length))}, below the payload`,
+    );
+  }
+  const keys: string[] = [];
+  const part = /(?:^|\.)([^.[\]"'\s]+)|\[(\d+)\]|\["([^"\\]+)"\]|\['([^'\\]+)'\]/y;
+  while (part.lastIndex < text.length) {
+    const match = part.exec(text);
+    if (match === null) return refuse('is no path; write names and indices as in "lines[0].sku"');
+    keys.push(match[1] ?? match[2] ?? match[3] ?? match[4] ?? "");
+  }
+  const forbidden = keys.find(isForbiddenName);
+  if (forbidden !== undefined) return refuse(`names ${quote(forbidden)}, which is refused`);
+  return keys.length === 0 ? refuse("is empty") : sound(keys);
+}
+
+/** Undefined where the name is refused. */
+export function readVariableName(name: string): Reading<string> {
+  if (!isForbiddenName(name)) return sound(name);
+  return faulty(
+    "BAD_VARIABLE",
+    `a variable cannot be called ${quote(name)}: expressions refuse it`,
+  );
+}
+
+/** A text that could hold an expression one day and is taken as it is today. */
+export function readPlainName(what: string): (text: string) => Reading<string> {
+  return (text) =>
+    text.includes("${")
+      ? faulty("NOT_SUPPORTED_YET", notYet(`an expression in ${what}`))
+      : sound(text);
+}
+
+export function notYet(what: string): string {
+  return `${what} is not supported by this version`;
+}
+
+/** The value of an expression that reads nothing; undefined for one that does, or that fails. */
+export function knownValue(
+  expression: Expression | Template,
+): { readonly value: unknown } | undefined {
+  const { reads } = expression;
+  if (reads.roots.length > 0 || reads.now) return undefined;
+  try {
+    return { value: expression.evaluate({ now: "" }) };
+  } catch (error) {
+    if (error instanceof ExpressionError) return undefined;
+    throw error;
+  }
+}
+
+type Options = TemplateOptions & { readonly roots: readonly string[] };
+
+function readExpression(text: string, options: Options): Reading<Expression> {
+  const parse = (each: Options): Expression => parseExpression(text, each);
+  return parsed(parse, options, (test) => (test(parse(options).reads) ? [""] : []));
+}
+
+function readTemplate(value: Json, options: Options): Reading<Template> {
+  return parsed(
+    (each) => parseTemplate(value, each),
+    options,
+    (test) => {
+      // Only a value that is wholly a string is an expression without `${}`.
+      const inner = typeof value === "string" ? options : { ...options, stringIsExpression: false };
+      return textsOf(value)
+        .filter(({ text }) => test(parseTemplate(text, inner).reads))
+        .map(({ at }) => at);
+    },
+  );
+}
+
+function parsed<T extends Expression | Template>(
+  parse: (options: Options) => T,
+  options: Options,
+  whereReading: NonNullable<Reading<T>["whereReading"]>,
+): Reading<T> {
+  let value: T;
+  try {
+    value = parse(options);
+  } catch (error) {
+    return { problems: problemsOf(error, parse, options), warnings: [] };
+  }
+  const findings = value.warnings.map((each) => ({ ...each, at: each.pointer ?? "" }));
+  // What has a fixed shape never has another member: it is a slip, and found here or never.
+  const problems: Finding<ProblemCode>[] = findings.flatMap(({ at, code, message }) =>
+    code === "UNKNOWN_PROPERTY" ? [{ at, code, message }] : [],
+  );
+  const warnings: Finding<WarningCode>[] = findings.flatMap(({ at, code, message }) =>
+    code === "UNKNOWN_PROPERTY" ? [] : [{ at, code, message }],
+  );
+  const { reads } = value;
+  return { ...(problems.length === 0 && { value }), problems, warnings, reads, whereReading };
+}
+
+/** Of what does not parse; a root that would be known if an event were at hand has a code of its own. */
+function problemsOf<T>(
+  error: unknown,
+  parse: (options: Options) => T,
+  options: Options,
+): readonly Finding<ProblemCode>[] {
+  if (!(error instanceof ExpressionSyntaxError)) throw error;
+  const placeOf = ({ pointer: at = "", offset }: ExpressionProblem): string => `${at} ${offset}`;
+  const withEvent = new Set(
+    problemsThrown(() => parse({ ...options, roots: rootsAndEvent })).map(placeOf),
+  );
+  return error.problems.map((each) => {
+    const at = each.pointer ?? "";
+    return each.code === "UNKNOWN_ROOT" && !withEvent.has(placeOf(each))
+      ? { at, code: "EVENT_NOT_AT_HAND", message: noEvent }
+      : { at, code: each.code, message: each.message };
+  });
+}
+
+function problemsThrown(parse: () => unknown): readonly ExpressionProblem[] {
+  try {
+    parse();
+    return [];
+  } catch (error) {
+    if (error instanceof ExpressionSyntaxError) return error.problems;
+    throw error;
+  }
+}
+
+const noEvent =
+  'there is no event at hand here, only in an eventCondition and in the reason of a trigger; after a wait it is steps.<id>.output, and a text is kept as it is by { "$literal": … }';
+
+/** The strings of a value that may be expressions, with their pointers. */
+function textsOf(value: Json): readonly { readonly at: string; readonly text: string }[] {
+  const texts: { at: string; text: string }[] = [];
+  const visit = (each: Json, path: readonly (string | number)[]): void => {
+    if (typeof each === "string") texts.push({ at: pointer(path), text: each });
+    if (typeof each !== "object" || each === null || Object.hasOwn(each, "$literal")) return;
+    if (Array.isArray(each)) {
+      for (const [index, item] of (each as readonly Json[]).entries())
+        visit(item, [...path, index]);
+    } else {
+      for (const [key, member] of Object.entries(each)) visit(member, [...path, key]);
+    }
+  };
+  visit(value, []);
+  return texts;
+}
+
+/**
+ * The text, which is known to parse, with one letter for each `${…}`; undefined where the end of an
+ * expression is not found soon.
+ */
+function withStandIns(text: string): string | undefined {
+  let result = "";
+  let position = 0;
+  for (;;) {
+    const opening = text.indexOf("${", position);
+    if (opening < 0) return result + text.slice(position);
+    const end = endOfExpression(text, opening + 2);
+    if (end === undefined) return undefined;
+    result += `${text.slice(position, opening)}x`;
+    position = end;
+  }
+}
+
+/**
+ * Behind the first `}` with which what stands before it is an expression: a few of them may belong to
+ * objects and texts inside it, and hundreds are only there to cost time.
+ */
+function endOfExpression(text: string, start: number): number | undefined {
+  let closing = text.indexOf("}", start);
+  for (let tries = 0; closing >= 0 && tries < 16; tries += 1) {
+    try {
+      parseExpression(text.slice(start, closing), { roots });
+      return closing + 1;
+    } catch (error) {
+      if (!(error instanceof ExpressionSyntaxError)) throw error;
+    }
+    closing = text.indexOf("}", closing + 1);
+  }
+  return undefined;
+}
+
+function durationProblem(value: unknown): string | undefined {
+  if (typeof value !== "string") return `${quote(value)} is no ISO-8601 text`;
+  const duration = parseDuration(value);
+  return isRefusal(duration) ? `${quote(value)} ${duration.problem}` : undefined;
+}
+
+function isForbiddenName(name: string): boolean {
+  return name === "__proto__" || name === "constructor" || name === "prototype";
+}
+
+function sound<T>(value: T): Reading<T> {
+  return { value, problems: [], warnings: [] };
+}
+
+function faulty(code: ProblemCode, message: string): Reading<never> {
+  return { problems: [{ at: "", code, message }], warnings: [] };
+}
+
+function quote(value: unknown): string {
+  const text = JSON.stringify(value) ?? "undefined";
+  return text.length > 80 ? `${text.slice(0, 79)}…` : text;
+}
