@@ -1,4 +1,5 @@
 import { isRefusal, parseDuration } from "@millrace/engine";
+import { type LogLevel, logLevels } from "@millrace/telemetry";
 import * as z from "zod";
 
 /**
@@ -9,7 +10,7 @@ import * as z from "zod";
 export const PROGRAMS = ["api", "worker", "scheduler"] as const;
 export type Program = (typeof PROGRAMS)[number];
 
-interface Setting {
+export interface Setting {
   /** From the text of the variable to the value that the program uses. */
   readonly schema: z.ZodType<unknown, string>;
   /** As the variable would say it; absent where there is none. */
@@ -69,7 +70,8 @@ export const SETTINGS = {
     schema: text(/^[A-Za-z0-9.:_%-]{1,255}$/),
     default: "127.0.0.1",
     form: "an address or host name",
-    about: "Address that the API and the metrics servers listen on. `0.0.0.0` is every IPv4 address.",
+    about:
+      "Address that the API and the metrics servers listen on. `0.0.0.0` is every IPv4 address.",
     programs: PROGRAMS,
   },
   PORT: {
@@ -88,7 +90,7 @@ export const SETTINGS = {
     example: "9090",
   },
   LOG_LEVEL: {
-    schema: oneOf(["fatal", "error", "warn", "info", "debug", "trace", "silent"]),
+    schema: oneOf(logLevels),
     default: "info",
     form: "`fatal`, `error`, `warn`, `info`, `debug`, `trace` or `silent`",
     about: "The least grave entries that are logged, as JSON lines on the standard output.",
@@ -145,7 +147,7 @@ export interface Settings {
   readonly host: string;
   readonly port: number;
   readonly metricsPort?: number;
-  readonly logLevel: string;
+  readonly logLevel: LogLevel;
   readonly concurrency: number;
   readonly tasks: readonly string[];
   readonly queues: readonly string[];
@@ -221,14 +223,15 @@ function readSetting(
   const isUsed = setting.programs.includes(program);
   // What another program reads is not this one's to refuse.
   const found = (isUsed ? valueOf(env, name) : undefined) ?? setting.default;
+  const form = setting.form.replaceAll("`", "");
   if (found === undefined) {
-    if (isUsed && setting.isRequired) problems.push(`${name} is missing; it must be ${setting.form}`);
+    if (isUsed && setting.isRequired) problems.push(`${name} is missing; it must be ${form}`);
     return undefined;
   }
   const parsed = setting.schema.safeParse(found);
   if (parsed.success) return parsed.data;
   const shown = setting.isSecret ? "its value" : JSON.stringify(found);
-  problems.push(`${name}: ${shown} is not ${setting.form.replaceAll("`", "")}`);
+  problems.push(`${name}: ${shown} is not ${form}`);
   return undefined;
 }
 
@@ -268,5 +271,7 @@ function duration(leastMs: number, mostMs: number) {
 }
 
 function urlOf(protocols: readonly string[]) {
-  return z.string().refine((value) => URL.canParse(value) && protocols.includes(new URL(value).protocol));
+  return z
+    .string()
+    .refine((value) => URL.canParse(value) && protocols.includes(new URL(value).protocol));
 }

@@ -1,0 +1,186 @@
+import { STATUS_CODES } from "node:http";
+import type { Socket } from "node:net";
+import {
+  type ErrorCode,
+  isErrorCode,
+  type Problem,
+  PROBLEM_MEDIA_TYPE,
+  type ProblemDetails,
+  problemDetails,
+} from "@millrace/contract";
+import type { FastifyReply, FastifyRequest } from "fastify";
+
+/**
+ * Turns whatever was thrown into an RFC 9457 problem: the only place where an error becomes an
+ * answer. Codes of the contract's table pass with their message; what the framework refuses is
+ * translated; a database that is away is said to be; all else is INTERNAL, and its message stays in
+ * the log.
+ */
+export function answerError(error: unknown, request: FastifyRequest, reply: FastifyReply): void {
+  const { problem, headers } = problemOf(error, request.id);
+  if (problem.status >= 500)
+    request.log.error({ err: error, code: problem.code }, "request failed");
+  if (reply.raw.headersSent) {
+    reply.raw.destroy();
+    return;
+  }
+  void reply
+    .code(problem.status)
+    // A request that no route could be found for has not been through the hooks.
+    .headers({ "x-request-id": request.id, ...headers })
+    .type(PROBLEM_MEDIA_TYPE)
+    // Already text: no serialiser of a route applies to it.
+    .serializer((body: unknown) => JSON.stringify(body))
+    .send(problem);
+}
+
+export interface ProblemAnswer {
+  readonly problem: ProblemDetails;
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+/** The problem that an error stands for. Of an item in a batch it has no request id of its own. */
+export function problemOf(error: unknown, requestId?: string): ProblemAnswer {
+  const { code, detail, problems, retryAfterSeconds, headers, members } = factsOf(error, requestId);
+  return {
+    problem: problemDetails(code, detail, {
+      ...members,
+      ...(problems && { errors: [...problems] }),
+      ...(requestId !== undefined && { requestId }),
+    }),
+    headers: {
+      ...headers,
+      ...(retryAfterSeconds !== undefined && { "retry-after": String(retryAfterSeconds) }),
+    },
+  };
+}
+
+interface Facts {
+  readonly code: ErrorCode;
+  readonly detail: string;
+  readonly problems?: readonly Problem[] | undefined;
+  readonly retryAfterSeconds?: number | undefined;
+  readonly headers?: Readonly<Record<string, string>> | undefined;
+  readonly members?: Readonly<Record<string, unknown>> | undefined;
+}
+
+/** What errors of Millrace carry beside their code; see `MillraceError` and `ApiError`. */
+interface CodedError extends Error {
+  readonly code: string;
+  readonly problems?: readonly Problem[];
+  readonly retryAfterSeconds?: number;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly members?: Readonly<Record<string, unknown>>;
+}
+
+function factsOf(error: unknown, requestId: string | undefined): Facts {
+  if (!isCoded(error)) return isAway(error) ? DATABASE_AWAY : internal(requestId);
+  if (isErrorCode(error.code)) {
+    const { code, message, problems, retryAfterSeconds, headers, members } = error;
+    return { code, detail: message, problems, retryAfterSeconds, headers, members };
+  }
+  const known = FRAMEWORK_ERRORS[error.code];
+  if (known) return known;
+  if (isAway(error)) return DATABASE_AWAY;
+  return CONFLICTS.has(error.code) ? BUSY : internal(requestId);
+}
+
+function isCoded(error: unknown): error is CodedError {
+  return error instanceof Error && "code" in error && typeof error.code === "string";
+}
+
+const FRAMEWORK_ERRORS: Readonly<Record<string, Facts>> = {
+  FST_ERR_CTP_BODY_TOO_LARGE: {
+    code: "PAYLOAD_TOO_LARGE",
+    detail: "a body has at most 1 MiB (1,048,576 bytes)",
+    // What is left of the body is not read, so the connection cannot serve another request.
+    headers: { connection: "close" },
+  },
+  FST_ERR_CTP_INVALID_MEDIA_TYPE: {
+    code: "UNSUPPORTED_MEDIA_TYPE",
+    detail: "bodies are JSON: send content-type: application/json",
+  },
+  FST_ERR_CTP_INVALID_CONTENT_LENGTH: {
+    code: "INVALID_BODY",
+    detail: "the body's size is not what Content-Length says",
+  },
+  FST_ERR_BAD_URL: { code: "BAD_ID", detail: "the path holds a malformed %-escape" },
+  FST_ERR_REQ_ABORTED: { code: "INVALID_BODY", detail: "the body ended too soon" },
+};
+
+const DATABASE_AWAY: Facts = {
+  code: "DATABASE_UNAVAILABLE",
+  detail: "the database does not answer at the moment; what was asked was not promised, ask again",
+  retryAfterSeconds: 1,
+};
+
+const BUSY: Facts = {
+  code: "BUSY",
+  detail: "too many changes at the same time; ask again",
+  retryAfterSeconds: 1,
+};
+
+/** SQLSTATEs that say: the same transaction again may succeed. */
+const CONFLICTS = new Set(["40001", "40P01", "55P03"]);
+
+/** Errors of the system and SQLSTATEs by which a database is away, or not taking anybody in. */
+const AWAY = new Set([
+  "ECONNREFUSED",
+  "ECONNRESET",
+  "ENOTFOUND",
+  "EAI_AGAIN",
+  "EPIPE",
+  "ETIMEDOUT",
+  "EHOSTUNREACH",
+  "ENETUNREACH",
+  "ENOENT",
+  "25006",
+  "53300",
+  "53400",
+  "57P01",
+  "57P02",
+  "57P03",
+  "57P05",
+]);
+const AWAY_MESSAGE =
+  /Connection terminated|timeout exceeded when trying to connect|connection timeout|Cannot use a pool after calling end/i;
+
+/** Whether this error, or what caused it, is the connection to the database. */
+function isAway(error: unknown): boolean {
+  for (let at = error, depth = 0; at instanceof Error && depth < 5; at = at.cause, depth += 1) {
+    const code = "code" in at && typeof at.code === "string" ? at.code : "";
+    if (AWAY.has(code) || code.startsWith("08") || AWAY_MESSAGE.test(at.message)) return true;
+    if (at instanceof AggregateError && at.errors.some(isAway)) return true;
+  }
+  return false;
+}
+
+function internal(requestId: string | undefined): Facts {
+  const where = requestId === undefined ? "the log" : `the log, under request ${requestId}`;
+  return { code: "INTERNAL", detail: `something went wrong on this side; it is in ${where}` };
+}
+
+/** Answers what is no HTTP that could reach a route: there is no request yet, only a socket. */
+export function answerClientError(error: NodeJS.ErrnoException, socket: Socket): void {
+  if (!socket.writable || error.code === "ECONNRESET") {
+    socket.destroy();
+    return;
+  }
+  const status = CLIENT_ERRORS[error.code ?? ""] ?? 400;
+  const title = STATUS_CODES[status] ?? "Bad Request";
+  const body = JSON.stringify({
+    type: "about:blank",
+    title,
+    status,
+    detail: "not readable as HTTP",
+  });
+  socket.end(
+    `HTTP/1.1 ${status} ${title}\r\ncontent-type: ${PROBLEM_MEDIA_TYPE}\r\n` +
+      `content-length: ${Buffer.byteLength(body)}\r\nconnection: close\r\n\r\n${body}`,
+  );
+}
+
+const CLIENT_ERRORS: Readonly<Record<string, number>> = {
+  ERR_HTTP_REQUEST_TIMEOUT: 408,
+  HPE_HEADER_OVERFLOW: 431,
+};

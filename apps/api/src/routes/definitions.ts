@@ -1,0 +1,131 @@
+import {
+  DefinitionId,
+  DefinitionPage,
+  DefinitionView,
+  ListDefinitionsQuery,
+  RegisterAnswer,
+  ValidateAnswer,
+  WorkflowDefinition,
+} from "@millrace/contract";
+import type { FastifyPluginAsyncZod } from "fastify-type-provider-zod";
+import * as z from "zod";
+import type { ApiContext } from "../runtime.ts";
+import { ApiError } from "../errors.ts";
+import { callerOf } from "../headers.ts";
+import { NoQuery } from "../validation.ts";
+
+const DefinitionPath = z.object({ id: DefinitionId });
+const VersionPath = DefinitionPath.extend({ version: z.coerce.number<string>().int().min(1) });
+
+const common = { tags: ["definitions"], querystring: NoQuery };
+/** The document is checked where it is registered, which finds more than its shape. */
+const documentConfig = { body: WorkflowDefinition, errors: ["INVALID_DEFINITION"] } as const;
+
+const putSchema = {
+  ...common,
+  operationId: "putDefinition",
+  summary: "Register a definition under its id",
+  description:
+    "Makes the next version, or none where the latest one has the same content. Instances stay on the version that they started with.",
+  params: DefinitionPath,
+  response: { 200: RegisterAnswer, 201: RegisterAnswer },
+};
+const postSchema = {
+  ...common,
+  operationId: "registerDefinition",
+  summary: "Register a definition",
+  description: putSchema.description,
+  response: putSchema.response,
+};
+const validateSchema = {
+  ...common,
+  operationId: "validateDefinition",
+  summary: "Check a definition without registering it",
+  description: "Answers what a registration would: the version it would get, or all its problems.",
+  response: { 200: ValidateAnswer },
+};
+const listSchema = {
+  tags: ["definitions"],
+  operationId: "listDefinitions",
+  summary: "List definitions, the latest version of each",
+  querystring: ListDefinitionsQuery,
+  response: { 200: DefinitionPage },
+};
+const getSchema = {
+  ...common,
+  operationId: "getDefinition",
+  summary: "Read the latest version of a definition",
+  params: DefinitionPath,
+  response: { 200: DefinitionView },
+};
+const getVersionSchema = {
+  ...common,
+  operationId: "getDefinitionVersion",
+  summary: "Read one version of a definition",
+  params: VersionPath,
+  response: { 200: DefinitionView },
+};
+
+export const definitionRoutes: FastifyPluginAsyncZod<ApiContext> = async (app, { runtime }) => {
+  app.put(
+    "/v1/definitions/:id",
+    { schema: putSchema, config: documentConfig },
+    async (request, reply) => {
+      refuseOtherId(request.params.id, request.body);
+      const { answer, created } = await runtime.registerDefinition(callerOf(request), request.body);
+      return reply.code(created ? 201 : 200).send(answer);
+    },
+  );
+
+  app.post(
+    "/v1/definitions",
+    { schema: postSchema, config: { ...documentConfig, responseHeaders: ["Location"] } },
+    async (request, reply) => {
+      const { answer, created } = await runtime.registerDefinition(callerOf(request), request.body);
+      return reply
+        .code(created ? 201 : 200)
+        .header("location", `/v1/definitions/${answer.id}/versions/${answer.version}`)
+        .send(answer);
+    },
+  );
+
+  app.post(
+    "/v1/definitions/validate",
+    { schema: validateSchema, config: documentConfig },
+    (request) => runtime.validateDefinition(callerOf(request), request.body),
+  );
+
+  app.get("/v1/definitions", { schema: listSchema }, (request) =>
+    runtime.listDefinitions(callerOf(request), request.query),
+  );
+
+  const config = { errors: ["DEFINITION_NOT_FOUND"] } as const;
+  app.get("/v1/definitions/:id", { schema: getSchema, config }, async (request) => {
+    const { id } = request.params;
+    const definition = await runtime.readDefinition(callerOf(request), id);
+    return definition ?? notFound(`there is no definition ${id}`);
+  });
+
+  app.get(
+    "/v1/definitions/:id/versions/:version",
+    { schema: getVersionSchema, config },
+    async (request) => {
+      const { id, version } = request.params;
+      const definition = await runtime.readDefinition(callerOf(request), id, version);
+      return definition ?? notFound(`there is no version ${version} of definition ${id}`);
+    },
+  );
+};
+
+function refuseOtherId(id: string, document: unknown): void {
+  if (typeof document !== "object" || document === null || !("id" in document)) return;
+  if (document.id === id) return;
+  const message = `the document's id is ${JSON.stringify(document.id)}, the path's is "${id}"`;
+  throw new ApiError("INVALID_DEFINITION", message, {
+    problems: [{ path: "/id", code: "BAD_VALUE", message }],
+  });
+}
+
+function notFound(detail: string): never {
+  throw new ApiError("DEFINITION_NOT_FOUND", detail);
+}

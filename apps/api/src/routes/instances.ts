@@ -1,0 +1,202 @@
+import {
+  BatchRequest,
+  batchItemsOf,
+  CancelRequest,
+  GetInstanceQuery,
+  HistoryPage,
+  HistoryQuery,
+  InstanceId,
+  InstancePage,
+  InstanceView,
+  ListInstancesQuery,
+  StartBatchAnswer,
+  StartInstanceRequest,
+  variableFiltersOf,
+} from "@millrace/contract";
+import type { FastifyPluginAsyncZod } from "fastify-type-provider-zod";
+import * as z from "zod";
+import type { ApiContext } from "../runtime.ts";
+import { answerBatch } from "../batch.ts";
+import { ApiError } from "../errors.ts";
+import { pickFields } from "../fields.ts";
+import { callerOf, etagOf, idempotencyKeyOf, ifMatchOf, isKnown } from "../headers.ts";
+import { NoQuery, parsePart } from "../validation.ts";
+
+const InstancePath = z.object({ id: InstanceId });
+const tags = ["instances"];
+
+const startSchema = {
+  tags,
+  operationId: "startInstance",
+  summary: "Start an instance",
+  description: "201 with the new instance; it runs whether or not anybody asks again.",
+  querystring: NoQuery,
+  body: StartInstanceRequest,
+  response: { 200: InstanceView, 201: InstanceView },
+};
+const startBatchSchema = {
+  tags,
+  operationId: "startInstances",
+  summary: "Start up to 1,000 instances",
+  description: "Each item has its own result: one that is refused does not touch the others.",
+  querystring: NoQuery,
+  body: BatchRequest,
+  response: { 200: StartBatchAnswer },
+};
+const listSchema = {
+  tags,
+  operationId: "listInstances",
+  summary: "List instances",
+  description:
+    "Beside the named parameters any number of `variables.<path>=<json>`. Pages hold together while instances are added.",
+  response: { 200: InstancePage },
+};
+const getSchema = {
+  tags,
+  operationId: "getInstance",
+  summary: "Read an instance, or wait until it has settled",
+  description:
+    "With `wait` the answer comes when the instance has settled, or as it is after that many seconds. With `fields` only these parts of it, as `status,state.variables.total`.",
+  params: InstancePath,
+  querystring: GetInstanceQuery,
+  response: { 200: InstanceView, 304: z.null() },
+};
+const cancelSchema = {
+  tags,
+  operationId: "cancelInstance",
+  summary: "Cancel an instance",
+  description: "Its status changes at once; compensation runs beside it.",
+  params: InstancePath,
+  querystring: NoQuery,
+  body: CancelRequest.optional(),
+  response: { 202: InstanceView },
+};
+const historySchema = {
+  tags,
+  operationId: "getHistory",
+  summary: "Read every change of an instance, oldest first",
+  params: InstancePath,
+  querystring: HistoryQuery,
+  response: { 200: HistoryPage },
+};
+
+export const instanceRoutes: FastifyPluginAsyncZod<ApiContext> = async (
+  app,
+  { runtime, stopping },
+) => {
+  app.post(
+    "/v1/instances",
+    {
+      schema: startSchema,
+      config: {
+        errors: ["WORKFLOW_NOT_FOUND", "INVALID_INPUT", "IDEMPOTENCY_CONFLICT", "TOO_MANY_QUEUED"],
+        requestHeaders: ["Idempotency-Key"],
+        responseHeaders: ["ETag", "Location", "Idempotent-Replayed"],
+      },
+    },
+    async (request, reply) => {
+      const { body } = request;
+      const { instance, replayed } = await runtime.startInstance(
+        callerOf(request, { tenantId: body.tenantId }),
+        body,
+        idempotencyKeyOf(request),
+      );
+      void reply
+        .code(replayed ? 200 : 201)
+        .header("etag", etagOf(instance))
+        .header("location", `/v1/instances/${instance.id}`);
+      if (replayed) void reply.header("idempotent-replayed", "true");
+      return reply.send(instance);
+    },
+  );
+
+  app.post("/v1/instances::batch", { schema: startBatchSchema }, async (request) => ({
+    results: await answerBatch(batchItemsOf(request.body), {
+      schema: StartInstanceRequest,
+      callerOf: ({ tenantId }) => callerOf(request, { tenantId }),
+      run: (caller, items) => runtime.startInstances(caller, items),
+      status: 201,
+    }),
+  }));
+
+  app.get(
+    "/v1/instances",
+    {
+      schema: listSchema,
+      config: { query: ListInstancesQuery, errors: ["INVALID_CURSOR"] },
+    },
+    async (request) => {
+      const { filters, rest } = variableFiltersOf(request.query as Record<string, unknown>);
+      const query = parsePart("querystring", ListInstancesQuery, rest);
+      const caller = callerOf(request, { tenantId: query.tenantId, part: "query" });
+      return runtime.listInstances(caller, query, filters);
+    },
+  );
+
+  app.get(
+    "/v1/instances/:id",
+    {
+      schema: getSchema,
+      config: {
+        errors: ["INSTANCE_NOT_FOUND"],
+        requestHeaders: ["If-None-Match"],
+        responseHeaders: ["ETag"],
+      },
+    },
+    async (request, reply) => {
+      const { id } = request.params;
+      const { wait, fields } = request.query;
+      const caller = callerOf(request);
+
+      let instance: InstanceView | undefined;
+      if (wait === undefined || wait === 0) {
+        instance = await runtime.readInstance(caller, id);
+      } else {
+        const gone = new AbortController();
+        reply.raw.once("close", () => gone.abort());
+        const signal = AbortSignal.any([gone.signal, stopping]);
+        instance = await runtime.waitUntilSettled(caller, id, wait * 1_000, signal);
+      }
+      if (!instance) throw notFound(id);
+
+      const etag = etagOf(instance);
+      void reply.header("etag", etag);
+      if (isKnown(request, etag)) return reply.code(304).send(null);
+      return reply.send(fields ? (pickFields(instance, fields) as InstanceView) : instance);
+    },
+  );
+
+  app.post(
+    "/v1/instances/:id/cancel",
+    {
+      schema: cancelSchema,
+      config: {
+        errors: ["INSTANCE_NOT_FOUND", "STATUS_CONFLICT", "PRECONDITION_FAILED", "BUSY"],
+        requestHeaders: ["If-Match"],
+        responseHeaders: ["ETag"],
+      },
+    },
+    async (request, reply) => {
+      const { id } = request.params;
+      const body = request.body ?? {};
+      const caller = callerOf(request, { actor: body.requestedBy });
+      const instance = await runtime.cancelInstance(caller, id, body, ifMatchOf(request));
+      return reply.code(202).header("etag", etagOf(instance)).send(instance);
+    },
+  );
+
+  app.get(
+    "/v1/instances/:id/history",
+    { schema: historySchema, config: { errors: ["INSTANCE_NOT_FOUND", "INVALID_CURSOR"] } },
+    async (request) => {
+      const { id } = request.params;
+      const page = await runtime.readHistory(callerOf(request), id, request.query);
+      if (!page) throw notFound(id);
+      return page;
+    },
+  );
+};
+
+function notFound(id: string): ApiError {
+  return new ApiError("INSTANCE_NOT_FOUND", `there is no instance ${id}`);
+}

@@ -1,0 +1,58 @@
+import type { FastifyInstance, HTTPMethods } from "fastify";
+import { ApiError } from "../errors.ts";
+
+const READ: HTTPMethods[] = ["GET"];
+const DO: HTTPMethods[] = ["POST"];
+const CHANGE: HTTPMethods[] = ["GET", "PUT", "PATCH", "DELETE"];
+
+/**
+ * Calls of the contract that this version does not have yet. They say so, instead of looking like a
+ * slip in the path, and are not in the OpenAPI document.
+ */
+const PLANNED: readonly { readonly url: string; readonly methods: HTTPMethods[] }[] = [
+  { url: "/v1/instances/:id", methods: ["PATCH"] },
+  ...["pause", "resume", "retry", "promote"].map((verb) => ({
+    url: `/v1/instances/:id/${verb}`,
+    methods: DO,
+  })),
+  ...["compensation-plan", "why", "state", "stream", "consistency"].map((part) => ({
+    url: `/v1/instances/:id/${part}`,
+    methods: READ,
+  })),
+  { url: "/v1/instances::bulk", methods: DO },
+  { url: "/v1/stream", methods: READ },
+  { url: "/v1/stats", methods: READ },
+  ...["schedules", "calendars", "limits", "tasks", "queues", "workers", "dead-letters"].flatMap(
+    (name) => [
+      { url: `/v1/${name}`, methods: [...READ, ...DO] },
+      { url: `/v1/${name}/:id`, methods: CHANGE },
+    ],
+  ),
+  ...["pause", "resume", "trigger", "backfill"].map((verb) => ({
+    url: `/v1/schedules/:id/${verb}`,
+    methods: DO,
+  })),
+  { url: "/v1/schedules/:id/next", methods: READ },
+  ...["queues", "dead-letters"].flatMap((name) =>
+    ["pause", "resume", "retry", "discard"].map((verb) => ({
+      url: `/v1/${name}/:id/${verb}`,
+      methods: DO,
+    })),
+  ),
+];
+
+export async function plannedRoutes(app: FastifyInstance): Promise<void> {
+  for (const { url, methods } of PLANNED) {
+    app.route({
+      url,
+      method: methods,
+      config: { isPlanned: true },
+      // Before a body is read: nothing in it could be right.
+      onRequest: (request, _, done) => {
+        const what = `${request.method} ${url.replaceAll("::", ":")}`;
+        done(new ApiError("NOT_SUPPORTED", `${what} is not in this version of Millrace yet`));
+      },
+      handler: () => undefined,
+    });
+  }
+}

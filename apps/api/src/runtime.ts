@@ -1,0 +1,93 @@
+import type {
+  CancelRequest,
+  DefinitionPage,
+  DefinitionView,
+  HistoryPage,
+  HistoryQuery,
+  InstancePage,
+  InstanceView,
+  ListDefinitionsQuery,
+  ListInstancesQuery,
+  PublishEventAnswer,
+  PublishEventRequest,
+  ReadinessView,
+  RegisterAnswer,
+  StartInstanceRequest,
+  VariableFilter,
+} from "@millrace/contract";
+
+/** On whose behalf a request is made. */
+export interface Caller {
+  readonly tenantId: string;
+  readonly actor: string;
+}
+
+export type Outcome<T> = T | { readonly error: unknown };
+
+/**
+ * What the routes ask of everything behind HTTP, in the contract's own terms. `bind.ts` makes it of
+ * the opened services.
+ */
+export interface Runtime {
+  registerDefinition(
+    caller: Caller,
+    document: unknown,
+  ): Promise<{ readonly answer: RegisterAnswer; readonly created: boolean }>;
+  /** What a registration would answer now. */
+  validateDefinition(caller: Caller, document: unknown): Promise<RegisterAnswer>;
+  /** @param version Default: the latest. */
+  readDefinition(caller: Caller, id: string, version?: number): Promise<DefinitionView | undefined>;
+  listDefinitions(caller: Caller, query: ListDefinitionsQuery): Promise<DefinitionPage>;
+
+  startInstance(
+    caller: Caller,
+    request: StartInstanceRequest,
+    idempotencyKey?: string,
+  ): Promise<{ readonly instance: InstanceView; readonly replayed: boolean }>;
+  /** One outcome per request, in their order. */
+  startInstances(
+    caller: Caller,
+    requests: readonly StartInstanceRequest[],
+  ): Promise<readonly Outcome<{ readonly instance: InstanceView }>[]>;
+  readInstance(caller: Caller, id: string): Promise<InstanceView | undefined>;
+  /** The instance once it has settled, or as it is when the time is up or `signal` is aborted. */
+  waitUntilSettled(
+    caller: Caller,
+    id: string,
+    timeoutMs: number,
+    signal: AbortSignal,
+  ): Promise<InstanceView>;
+  listInstances(
+    caller: Caller,
+    query: ListInstancesQuery,
+    variables: readonly VariableFilter[],
+  ): Promise<InstancePage>;
+  /** @param ifMatch The version that the caller has read. */
+  cancelInstance(
+    caller: Caller,
+    id: string,
+    request: CancelRequest,
+    ifMatch?: number,
+  ): Promise<InstanceView>;
+  /** `undefined` where there is no such instance. */
+  readHistory(caller: Caller, id: string, query: HistoryQuery): Promise<HistoryPage | undefined>;
+
+  publishEvent(caller: Caller, event: PublishEventRequest): Promise<PublishEventAnswer>;
+  /** One outcome per event, in their order. */
+  publishEvents(
+    caller: Caller,
+    events: readonly PublishEventRequest[],
+  ): Promise<readonly Outcome<{ readonly event: PublishEventAnswer }>[]>;
+
+  /** Never rejects: what does not answer is down. */
+  readiness(): Promise<ReadinessView>;
+  /** In the text format of Prometheus. */
+  metrics(): Promise<{ readonly contentType: string; readonly text: string }>;
+}
+
+/** What every group of routes gets. */
+export interface ApiContext {
+  readonly runtime: Runtime;
+  /** Aborted when the process is asked to end: whoever waits answers at once. */
+  readonly stopping: AbortSignal;
+}

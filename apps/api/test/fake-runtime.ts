@@ -1,0 +1,89 @@
+import type { InstanceView } from "@millrace/contract";
+import { createLog } from "@millrace/telemetry";
+import { type App, createApp } from "../src/app.ts";
+import type { Caller, Runtime } from "../src/runtime.ts";
+
+export interface Called {
+  readonly verb: string;
+  readonly caller: Caller;
+  readonly args: readonly unknown[];
+}
+
+export interface FakeApp extends App {
+  /** What has reached the runtime. */
+  readonly calls: readonly Called[];
+  /** The log's lines. */
+  readonly lines: readonly Record<string, unknown>[];
+}
+
+/** The whole HTTP side over a runtime that notes its calls and answers the least that will do. */
+export async function createFakeApp(overrides: Partial<Runtime> = {}): Promise<FakeApp> {
+  const calls: Called[] = [];
+  const lines: Record<string, unknown>[] = [];
+  const note =
+    <Args extends readonly unknown[], Answer>(verb: string, answer: (...args: Args) => Answer) =>
+    async (caller: Caller, ...args: Args) => {
+      calls.push({ verb, caller, args });
+      return answer(...args);
+    };
+  const answer = { id: "order", version: 1, contentHash: "c0ffee", warnings: [] };
+  const published = { id: "e-1", duplicate: false, delivered: 1, cancelled: 0, started: 0 };
+  const fake: Runtime = {
+    registerDefinition: note("registerDefinition", () => ({ answer, created: true })),
+    validateDefinition: note("validateDefinition", () => answer),
+    readDefinition: note("readDefinition", () => undefined),
+    listDefinitions: note("listDefinitions", () => ({ items: [], nextCursor: null })),
+    startInstance: note("startInstance", () => ({ instance: view(), replayed: false })),
+    startInstances: note("startInstances", (requests: readonly unknown[]) =>
+      requests.map(() => ({ instance: view() })),
+    ),
+    readInstance: note("readInstance", () => view()),
+    waitUntilSettled: note("waitUntilSettled", () => view()),
+    listInstances: note("listInstances", () => ({ items: [view()], nextCursor: null })),
+    cancelInstance: note("cancelInstance", () => view({ status: "CANCELLED", version: 8 })),
+    readHistory: note("readHistory", () => ({ items: [], nextCursor: null })),
+    publishEvent: note("publishEvent", () => published),
+    publishEvents: note("publishEvents", (events: readonly unknown[]) =>
+      events.map(() => ({ event: published })),
+    ),
+    readiness: async () => ({ status: "ok", checks: { postgres: { status: "ok" } } }),
+    metrics: async () => ({ contentType: "text/plain; version=0.0.4", text: "up 1\n" }),
+    ...overrides,
+  };
+  const log = createLog({
+    level: "debug",
+    name: "api",
+    destination: { write: (line) => lines.push(JSON.parse(line) as Record<string, unknown>) },
+  });
+  return { ...(await createApp({ runtime: fake, log })), calls, lines };
+}
+
+export const ID = "01890a5d-ac96-774b-bcce-b302099a8057";
+
+export function view(more: Partial<InstanceView> = {}): InstanceView {
+  return {
+    id: ID,
+    workflowId: "order",
+    workflowVersion: 1,
+    status: "RUNNING",
+    version: 7,
+    input: { amount: 10 },
+    output: null,
+    error: null,
+    state: { variables: { total: 3, name: "a" }, steps: {}, waitingFor: [] },
+    compensation: null,
+    cancellation: null,
+    progress: { completed: 0, total: 2 },
+    correlationId: null,
+    tenantId: "default",
+    userId: null,
+    priority: 0,
+    deadline: null,
+    metadata: {},
+    createdAt: "2026-01-31T12:00:00.000Z",
+    updatedAt: "2026-01-31T12:00:00.000Z",
+    startedAt: null,
+    completedAt: null,
+    ...more,
+  };
+}

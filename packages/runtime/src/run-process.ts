@@ -1,0 +1,77 @@
+import type { Log } from "@millrace/telemetry";
+import { SettingsError } from "./settings.ts";
+
+/** A program that runs, and how to bring it to its end. */
+export interface RunningProgram {
+  readonly log: Log;
+  readonly graceMs: number;
+  /** Takes in nothing new and lets what runs come to its end. */
+  close(): Promise<void>;
+}
+
+/** How the programs end: what a supervisor or a shell script can go by. */
+const EXIT = { asked: 0, failed: 1, settings: 2 } as const;
+
+/** What closing may take beyond the grace: connections to say goodbye to. */
+const CLOSING_MS = 5_000;
+
+/**
+ * Runs one program as this process, from its settings to its exit: says when it is ready to whoever
+ * started it, ends politely at the first SIGTERM or SIGINT and at once at the second. An error that
+ * nobody caught ends the process: what it held is taken over by others, and a process in an unknown
+ * state is worse than none.
+ *
+ * Exit codes: 0 asked to end, 1 failed, 2 bad settings, 128 + n killed by a second signal.
+ */
+export async function runProcess(start: () => Promise<RunningProgram>): Promise<void> {
+  let program: RunningProgram | undefined;
+  const die = (what: string) => (error: unknown) => {
+    if (program) program.log.fatal({ err: error }, what);
+    else process.stderr.write(`${error instanceof Error ? error.stack : String(error)}\n`);
+    process.exit(EXIT.failed);
+  };
+  process.on("uncaughtException", die("uncaught exception"));
+  process.on("unhandledRejection", die("unhandled rejection"));
+
+  let isEnding = false;
+  const onSignal = (signal: NodeJS.Signals) => {
+    // Nothing has been taken on yet, or a person insists.
+    if (!program) process.exit(EXIT.asked);
+    if (isEnding) process.exit(128 + (signal === "SIGINT" ? 2 : 15));
+    isEnding = true;
+    program.log.info({ signal }, "asked to end");
+    void end(program);
+  };
+  process.on("SIGTERM", onSignal);
+  process.on("SIGINT", onSignal);
+
+  try {
+    program = await start();
+  } catch (error) {
+    process.stderr.write(`${describe(error)}\n`);
+    process.exit(error instanceof SettingsError ? EXIT.settings : EXIT.failed);
+  }
+  program.log.info("ready");
+  process.send?.({ kind: "ready" });
+}
+
+async function end({ log, graceMs, close }: RunningProgram): Promise<void> {
+  const limit = setTimeout(() => {
+    log.error({ graceMs }, "did not come to an end in time");
+    process.exit(EXIT.failed);
+  }, graceMs + CLOSING_MS);
+  try {
+    await close();
+    clearTimeout(limit);
+    log.info("ended");
+    process.exit(EXIT.asked);
+  } catch (error) {
+    log.error({ err: error }, "could not end properly");
+    process.exit(EXIT.failed);
+  }
+}
+
+function describe(error: unknown): string {
+  if (error instanceof SettingsError) return error.message;
+  return error instanceof Error ? (error.stack ?? error.message) : String(error);
+}

@@ -1,0 +1,107 @@
+import { readFile } from "node:fs/promises";
+import { resolve } from "node:path";
+import { parseSettings, SETTINGS, SettingsError, unknownSettings } from "../src/settings.ts";
+import { expect, test } from "vitest";
+
+const DATABASE_URL = "postgres://millrace:secret@localhost:5432/millrace";
+
+test("with a database alone everything else has its default", () => {
+  expect(parseSettings({ DATABASE_URL }, "api")).toEqual({
+    databaseUrl: DATABASE_URL,
+    queueBackend: "postgres",
+    keyPrefix: "millrace",
+    poolSize: 10,
+    host: "127.0.0.1",
+    port: 8080,
+    logLevel: "info",
+    concurrency: 50,
+    tasks: [],
+    queues: ["default"],
+    graceMs: 10_000,
+  });
+});
+
+test("values are read from their texts, and an empty variable counts as absent", () => {
+  const env = {
+    DATABASE_URL,
+    REDIS_URL: "redis://localhost:6379/1",
+    MILLRACE_CONCURRENCY: "8",
+    MILLRACE_TASKS: "./tasks, ./more/tasks.mjs,",
+    MILLRACE_QUEUES: "default,slow",
+    MILLRACE_GRACE: "PT0.5S",
+    MILLRACE_METRICS_PORT: "0",
+    LOG_LEVEL: "",
+  };
+
+  expect(parseSettings(env, "worker")).toMatchObject({
+    redisUrl: "redis://localhost:6379/1",
+    queueBackend: "redis",
+    concurrency: 8,
+    tasks: ["./tasks", "./more/tasks.mjs"],
+    queues: ["default", "slow"],
+    graceMs: 500,
+    metricsPort: 0,
+    logLevel: "info",
+  });
+});
+
+test("every problem is named at once, and no password with it", () => {
+  const env = {
+    DATABASE_URL: "mysql://millrace:hunter2@localhost/x",
+    MILLRACE_QUEUE_BACKEND: "redis",
+    PORT: "80a",
+    LOG_LEVEL: "loud",
+    MILLRACE_GRACE: "10s",
+    MILLRACE_AUTH: "oidc",
+  };
+
+  const { problems, message } = refusal(env);
+
+  expect(problems).toEqual([
+    'MILLRACE_AUTH: "oidc" is not none',
+    "DATABASE_URL: its value is not a postgres:// URL",
+    'PORT: "80a" is not a port; 0 takes a free one',
+    'LOG_LEVEL: "loud" is not fatal, error, warn, info, debug, trace or silent',
+    'MILLRACE_GRACE: "10s" is not an ISO 8601 duration of at most an hour',
+    "REDIS_URL is missing, and MILLRACE_QUEUE_BACKEND says redis",
+  ]);
+  expect(message).not.toContain("hunter2");
+});
+
+test("without a database a program does not start", () => {
+  expect(refusal({}).problems).toEqual(["DATABASE_URL is missing; it must be a postgres:// URL"]);
+});
+
+test("what only another program reads is not looked at", () => {
+  expect(parseSettings({ DATABASE_URL, PORT: "none" }, "worker").port).toBe(8080);
+});
+
+test("a variable that only looks like ours is noticed", () => {
+  expect(unknownSettings({ MILLRACE_CONCURENCY: "5", MILLRACE_TASKS: "x", PATH: "/" })).toEqual([
+    "MILLRACE_CONCURENCY",
+  ]);
+});
+
+test("docs/settings.md and .env.example are what the table says", async () => {
+  const root = resolve(import.meta.dirname, "../../..");
+  const { settingsDocuments } = (await import("../../../scripts/settings-docs.mjs")) as {
+    settingsDocuments: (settings: typeof SETTINGS) => Readonly<Record<string, string>>;
+  };
+
+  for (const [path, content] of Object.entries(settingsDocuments(SETTINGS))) {
+    expect(
+      await readFile(resolve(root, path), "utf8"),
+      `${path}: run scripts/settings-docs.mjs`,
+    ).toBe(content);
+  }
+});
+
+function refusal(env: Readonly<Record<string, string>>): SettingsError {
+  try {
+    parseSettings(env, "api");
+  } catch (error) {
+    if (error instanceof SettingsError) return error;
+    throw error;
+  }
+  throw new Error("these settings were not refused");
+}
