@@ -1,0 +1,217 @@
+import type {
+  CompensationStepView,
+  ErrorView,
+  InstanceStatus,
+  InstanceView,
+  StepStatus,
+  StepView,
+  WaitView,
+} from "@millrace/contract";
+import { jsonLine, type Output, printable, shorten, type Style } from "./output.ts";
+import { table } from "./table.ts";
+import { clockText, durationBetween, timeText } from "./times.ts";
+
+/**
+ * An instance for people: what it is, then a tree of its steps in the order in which they began,
+ * each with what went wrong or what it waits for, then its compensation.
+ *
+ * @param most Characters of a shown value.
+ */
+export function instanceLines(
+  output: Output,
+  instance: InstanceView,
+  most = Math.max(60, output.columns - 16),
+): readonly string[] {
+  const { paint } = output;
+  const head = `${printable(instance.workflowId)} version ${instance.workflowVersion}`;
+  return [
+    `${paint("bold", head)}  ${statusText(output, instance.status)}  ${instance.id}`,
+    ...facts(instance, most).map(([name, value]) => `  ${paint("dim", name.padEnd(12))}${value}`),
+    ...stepLines(output, instance, most),
+    ...compensationLines(output, instance, most),
+  ];
+}
+
+function facts(instance: InstanceView, most: number): readonly (readonly [string, string])[] {
+  const { createdAt, startedAt, completedAt, correlationId, cancellation, error } = instance;
+  const ran = durationBetween(startedAt ?? createdAt, completedAt);
+  const ended = completedAt === null ? "" : `, settled ${clockText(completedAt)}`;
+  return [
+    ["created", `${timeText(createdAt)} UTC${ended}${ran === undefined ? "" : ` (${ran})`}`],
+    ...(correlationId === null ? [] : [["correlation", printable(correlationId)] as const]),
+    ["input", jsonLine(instance.input, most)],
+    ...(Object.keys(instance.state.variables).length === 0
+      ? []
+      : [["variables", jsonLine(instance.state.variables, most)] as const]),
+    ...(instance.output === null ? [] : [["output", jsonLine(instance.output, most)] as const]),
+    ...(error === null ? [] : [["error", errorText(error, most)] as const]),
+    ...(cancellation === null
+      ? []
+      : [["cancelled", cancellationText(cancellation, most)] as const]),
+  ];
+}
+
+function cancellationText(
+  { reason, requestedBy, source, shouldCompensate }: NonNullable<InstanceView["cancellation"]>,
+  most: number,
+): string {
+  const how = shouldCompensate ? "" : ", without compensation";
+  return shorten(`${printable(reason)} (${source}, by ${printable(requestedBy)}${how})`, most);
+}
+
+function errorText({ kind, type, message, stepId }: ErrorView, most: number): string {
+  const where = stepId === null ? "" : ` at ${printable(stepId)}`;
+  const name = kind === type ? kind : `${kind} ${printable(type)}`;
+  return shorten(`${name}${where}: ${printable(message)}`, most);
+}
+
+interface Branch {
+  readonly cells: readonly string[];
+  /** Below the line of the step. */
+  readonly remarks: readonly string[];
+}
+
+function stepLines(output: Output, instance: InstanceView, most: number): readonly string[] {
+  const { completed, total } = instance.progress;
+  const waits = instance.state.waitingFor;
+  const branches = Object.entries(instance.state.steps)
+    .toSorted(([, a], [, b]) => startOf(a) - startOf(b))
+    .map(([stepId, step]) => ({
+      cells: [
+        mark(output, step.status),
+        printable(stepId),
+        stepStatusText(output, step.status),
+        step.type ?? "",
+        clockText(step.startedAt),
+        durationBetween(step.startedAt, step.completedAt) ?? "",
+        attemptsText(step.attempts),
+      ],
+      remarks: stepRemarks(
+        step,
+        waits.filter((wait) => wait.stepId === stepId),
+        most,
+      ),
+    }));
+  const title = `steps ${output.paint("dim", `(${completed} of ${total} completed)`)}`;
+  return [title, ...tree(output, branches)];
+}
+
+/** Steps that have begun in their order, then those that wait for their turn. */
+function startOf({ startedAt, completedAt }: StepView): number {
+  const time = startedAt ?? completedAt;
+  return time === null ? Number.POSITIVE_INFINITY : Date.parse(time);
+}
+
+function stepRemarks(
+  { status, error, nextAttemptAt, blocked, progress, output }: StepView,
+  waits: readonly WaitView[],
+  most: number,
+): readonly string[] {
+  return [
+    ...(error === null ? [] : [errorText({ ...error, stepId: null }, most)]),
+    ...(nextAttemptAt ? [`next attempt at ${clockText(nextAttemptAt)}`] : []),
+    ...(blocked ? [`no worker takes it: ${printable(blocked)}`] : []),
+    ...(status === "RUNNING" && progress ? [`progress ${jsonLine(progress, most - 9)}`] : []),
+    ...waits.map((wait) => shorten(waitText(wait), most)),
+    ...(status === "COMPLETED" && output !== null ? [`→ ${jsonLine(output, most - 2)}`] : []),
+  ];
+}
+
+function waitText({ kind, eventPattern, eventCondition, since, until }: WaitView): string {
+  const what = kind === "DELAY" ? "waits" : `waits for ${printable(eventPattern ?? "an event")}`;
+  const condition = eventCondition ? ` where ${printable(eventCondition)}` : "";
+  const end = until ? `, until ${timeText(until)}` : "";
+  return `${what} since ${clockText(since)}${end}${condition}`;
+}
+
+function compensationLines(
+  output: Output,
+  { compensation }: InstanceView,
+  most: number,
+): readonly string[] {
+  if (compensation === null) return [];
+  const { status, plan, steps, failed, uncertain } = compensation;
+  const colour = status === "COMPLETED" ? "green" : status === "IN_PROGRESS" ? "blue" : "red";
+  const branches = plan.map((stepId) => {
+    const step = steps[stepId];
+    const failure = failed.find((each) => each.stepId === stepId);
+    return {
+      cells: [
+        mark(output, step?.status ?? "PENDING"),
+        printable(stepId),
+        stepStatusText(output, step?.status ?? "PENDING"),
+        step?.compensationFor ? `for ${printable(step.compensationFor)}` : "",
+        clockText(step?.startedAt ?? null),
+        durationBetween(step?.startedAt, step?.completedAt) ?? "",
+        attemptsText(step?.attempts ?? 0),
+      ],
+      remarks: compensationRemarks(step, failure?.error, most),
+    };
+  });
+  const doubt = uncertain.map((stepId) => `  outcome unknown: ${printable(stepId)}`);
+  return [`compensation ${output.paint(colour, status)}`, ...tree(output, branches), ...doubt];
+}
+
+function compensationRemarks(
+  step: CompensationStepView | undefined,
+  failure: string | undefined,
+  most: number,
+): readonly string[] {
+  if (step?.error) return [errorText({ ...step.error, stepId: null }, most)];
+  if (failure !== undefined) return [shorten(printable(failure), most)];
+  if (step?.nextAttemptAt) return [`next attempt at ${clockText(step.nextAttemptAt)}`];
+  return step?.output ? [`→ ${jsonLine(step.output, most - 2)}`] : [];
+}
+
+function tree({ paint }: Output, branches: readonly Branch[]): readonly string[] {
+  const lines = table(
+    ["", "", "", "", "", "", ""],
+    branches.map(({ cells }) => cells),
+  ).slice(1);
+  return branches.flatMap(({ remarks }, index) => {
+    const isLast = index === branches.length - 1;
+    const trunk = paint("dim", isLast ? "   " : "│  ");
+    return [
+      `  ${paint("dim", isLast ? "└─ " : "├─ ")}${lines[index]}`,
+      ...remarks.map((remark) => `  ${trunk}   ${paint("dim", remark)}`),
+    ];
+  });
+}
+
+function attemptsText(attempts: number): string {
+  return attempts > 1 ? `${attempts} attempts` : "";
+}
+
+const STATUS_STYLES: Readonly<Record<InstanceStatus, Style>> = {
+  CREATED: "dim",
+  RUNNING: "blue",
+  WAITING_FOR_EVENT: "cyan",
+  PAUSED: "yellow",
+  COMPLETED: "green",
+  FAILED: "red",
+  CANCELLED: "yellow",
+};
+
+export function statusText({ paint }: Output, status: InstanceStatus): string {
+  return paint(STATUS_STYLES[status] ?? "dim", status);
+}
+
+const STEP_STYLES: Readonly<Record<StepStatus, readonly [Style, string]>> = {
+  PENDING: ["dim", "·"],
+  RUNNING: ["blue", "▶"],
+  WAITING: ["cyan", "…"],
+  RETRYING: ["yellow", "↻"],
+  COMPLETED: ["green", "✔"],
+  FAILED: ["red", "✘"],
+  SKIPPED: ["dim", "↷"],
+  CANCELLED: ["yellow", "■"],
+};
+
+function stepStatusText({ paint }: Output, status: StepStatus): string {
+  return paint(STEP_STYLES[status]?.[0] ?? "dim", status);
+}
+
+function mark({ paint }: Output, status: StepStatus): string {
+  const [style, sign] = STEP_STYLES[status] ?? ["dim", "?"];
+  return paint(style, sign);
+}
