@@ -116,7 +116,7 @@ function openPostgresWake(connection: PostgresConnection, prefix: string, log: Q
   let state: "off" | "starting" | "on" = "off";
 
   async function listen(): Promise<void> {
-    if (state !== "off") return;
+    if (state !== "off" || connection.isClosing) return;
     state = "starting";
     try {
       const client = await connection.getListenClient();
@@ -130,13 +130,14 @@ function openPostgresWake(connection: PostgresConnection, prefix: string, log: Q
       state = "on";
       listeners.callAll();
     } catch {
-      state = "off";
+      listenLater();
     }
   }
-  connection.on("listenerinvalidated", () => {
+  function listenLater(): void {
     state = "off";
     setTimeout(() => void listen(), 1_000).unref();
-  });
+  }
+  connection.on("listenerinvalidated", listenLater);
 
   return {
     publish(channel, message) {

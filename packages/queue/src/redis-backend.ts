@@ -33,6 +33,7 @@ export async function openRedisBackend(settings: {
 
   const client = open("publish");
   let consuming: Redis | undefined;
+  let reconnect: Promise<void> | undefined;
   let wasReady = false;
   let lostAt = Number.NEGATIVE_INFINITY;
   client.on("close", () => {
@@ -83,7 +84,12 @@ export async function openRedisBackend(settings: {
     async regained() {
       if (isUsable(client)) return true;
       const left = (wasReady ? performance.now() : lostAt) + graceMs - performance.now();
-      if (left > 0) await nextOf(client, ["ready"], left);
+      if (left <= 0) return false;
+      // All who wait share one listener.
+      reconnect ??= nextOf(client, ["ready"], left).finally(() => {
+        reconnect = undefined;
+      });
+      await reconnect;
       return isUsable(client);
     },
     publisher: (name): Publisher => queueOf(name),
