@@ -9,6 +9,17 @@ export { advanceInMemory, claimInMemory, fold, memoryInstance, readsOf } from ".
 export type { HistoryStep, MemoryInstance } from "./fold.ts";
 export { defaultRetryPolicy, nextAttemptDelayMs, resolveRetryPolicy, spread } from "./retry.ts";
 export type { RetryPolicy } from "./retry.ts";
+export { engineRev } from "./rev.ts";
+export {
+  applyChanges,
+  blankSnapshot,
+  changesBetween,
+  decodeSnapshot,
+  encodeFrontier,
+  restoredSignal,
+  storedSignal,
+} from "./state/codec.ts";
+export type { Changes, Identity, StoredSignal, StoredSnapshot } from "./state/codec.ts";
 export type * from "./state/decision.ts";
 export { mergeReads, noReads } from "./state/reads.ts";
 export type { ExecutionRead, Needs, ReadRequest, Reads } from "./state/reads.ts";

@@ -1,0 +1,376 @@
+import type { Json } from "@millrace/expressions";
+import { InvariantError } from "../assert.ts";
+import type { Signal } from "./signal.ts";
+import type {
+  Cancellation,
+  Compensation,
+  LiveExecution,
+  Snapshot,
+  TimerKind,
+  WorkflowError,
+} from "./snapshot.ts";
+import { executionKey } from "./snapshot.ts";
+import type { InstanceStatus } from "./status.ts";
+
+/**
+ * Between a snapshot and what is stored of it: the frontier (one JSON column beside plain ones), and
+ * the changes from one version to the next (the history, from which any version can be built again).
+ */
+
+/** What an instance is from its first version to its last. */
+export type Identity = Pick<
+  Snapshot,
+  | "id"
+  | "tenantId"
+  | "workflowId"
+  | "workflowVersion"
+  | "correlationId"
+  | "userId"
+  | "startEventId"
+  | "createdAt"
+  | "input"
+>;
+
+/** A snapshot in columns of the store; `frontier` is what `encodeFrontier` made. */
+export interface StoredSnapshot extends Omit<Snapshot, keyof Frontier> {
+  readonly frontier: Json;
+}
+
+type WaitKey = readonly Json[] | "NEVER";
+type Frontier = Pick<
+  Snapshot,
+  | "live"
+  | "iterations"
+  | "completions"
+  | "completedSteps"
+  | "lastOutput"
+  | "timers"
+  | "triggerKeys"
+>;
+
+const format = 1;
+
+/** A live execution as stored. What most have in common is left out. */
+interface StoredLive {
+  /** Absent: the same as the path. */
+  readonly stepId?: string;
+  readonly phase: LiveExecution["phase"];
+  /** Absent: 1. */
+  readonly attempt?: number;
+  /** Absent: none. */
+  readonly timers?: readonly TimerKind[];
+  readonly waitKey?: WaitKey;
+  readonly compensates?: string;
+}
+
+/** As stored; what is empty is left out. */
+interface StoredFrontier {
+  readonly format: number;
+  readonly live?: { readonly [executionKey: string]: StoredLive };
+  readonly iterations?: Snapshot["iterations"];
+  readonly completions?: number;
+  readonly completedSteps?: number;
+  readonly lastOutput?: string;
+  readonly timers?: readonly TimerKind[];
+  readonly triggerKeys?: Snapshot["triggerKeys"];
+}
+
+/** What is live of an instance, ready for `JSON.stringify`. */
+export function encodeFrontier(snapshot: Snapshot): StoredFrontier {
+  const { live, iterations, completions, completedSteps, lastOutput, timers, triggerKeys } =
+    snapshot;
+  return {
+    format,
+    ...(!isEmpty(live) && { live: mapValues(live, storeLive) }),
+    ...(!isEmpty(iterations) && { iterations }),
+    ...(completions !== 0 && { completions }),
+    ...(completedSteps !== 0 && { completedSteps }),
+    ...(lastOutput !== null && { lastOutput }),
+    ...(timers.length > 0 && { timers }),
+    ...(!isEmpty(triggerKeys) && { triggerKeys }),
+  };
+}
+
+/** @throws InvariantError where the frontier was written by a later release. */
+export function decodeSnapshot({ frontier, ...columns }: StoredSnapshot): Snapshot {
+  const stored = frontier as unknown as StoredFrontier;
+  if (stored.format !== format) {
+    throw new InvariantError(
+      `instance ${columns.id} is stored in format ${stored.format}, and this release reads ${format}`,
+    );
+  }
+  return {
+    ...columns,
+    live: mapValues(stored.live ?? {}, restoreLive),
+    iterations: stored.iterations ?? {},
+    completions: stored.completions ?? 0,
+    completedSteps: stored.completedSteps ?? 0,
+    lastOutput: stored.lastOutput ?? null,
+    timers: stored.timers ?? [],
+    triggerKeys: stored.triggerKeys ?? {},
+  };
+}
+
+function storeLive({
+  stepId,
+  path,
+  phase,
+  attempt,
+  timers,
+  waitKey,
+  compensates,
+}: LiveExecution): StoredLive {
+  return {
+    ...(stepId !== path && { stepId }),
+    phase,
+    ...(attempt !== 1 && { attempt }),
+    ...(timers.length > 0 && { timers }),
+    ...(waitKey !== undefined && { waitKey }),
+    ...(compensates !== undefined && { compensates }),
+  };
+}
+
+function restoreLive(stored: StoredLive, key: string): LiveExecution {
+  const at = key.lastIndexOf("#");
+  const path = key.slice(0, at);
+  return {
+    stepId: stored.stepId ?? path,
+    path,
+    iteration: Number(key.slice(at + 1)),
+    phase: stored.phase,
+    attempt: stored.attempt ?? 1,
+    timers: stored.timers ?? [],
+    ...(stored.waitKey !== undefined && { waitKey: stored.waitKey }),
+    ...(stored.compensates !== undefined && { compensates: stored.compensates }),
+  };
+}
+
+// Changes
+
+/** Entries that are new or different, and keys that are gone. */
+export interface ObjectChanges<T> {
+  readonly set?: { readonly [key: string]: T };
+  readonly removed?: readonly string[];
+}
+
+/**
+ * How one version differs from the one before. A field that is absent is as it was; null is a value.
+ * Times are ISO 8601.
+ */
+export interface Changes {
+  readonly status?: InstanceStatus;
+  readonly priority?: number;
+  readonly startedAt?: string | null;
+  readonly completedAt?: string | null;
+  readonly variables?: ObjectChanges<Json>;
+  readonly output?: Json;
+  readonly error?: WorkflowError | null;
+  readonly cancellation?: Cancellation | null;
+  readonly compensation?: Compensation | null;
+  readonly live?: ObjectChanges<StoredLive>;
+  readonly iterations?: ObjectChanges<number>;
+  readonly completions?: number;
+  readonly completedSteps?: number;
+  readonly lastOutput?: string | null;
+  readonly timers?: readonly TimerKind[];
+  readonly triggerKeys?: ObjectChanges<WaitKey>;
+}
+
+/** What the changes of version 1 start from. */
+export function blankSnapshot(identity: Identity): Snapshot {
+  const { id, tenantId, workflowId, workflowVersion } = identity;
+  const { correlationId, userId, startEventId, createdAt, input } = identity;
+  return {
+    ...{ id, tenantId, workflowId, workflowVersion, correlationId, userId, startEventId },
+    ...{ createdAt, input },
+    priority: 0,
+    version: 0,
+    status: "CREATED",
+    startedAt: null,
+    completedAt: null,
+    variables: {},
+    output: null,
+    error: null,
+    cancellation: null,
+    compensation: null,
+    live: {},
+    iterations: {},
+    completions: 0,
+    completedSteps: 0,
+    lastOutput: null,
+    timers: [],
+    triggerKeys: {},
+  };
+}
+
+/**
+ * What `applyChanges` needs to make `next` of `previous`, versions and identity apart. Values that
+ * are the same object are taken as equal unseen, so that the work follows what a decision touched.
+ */
+export function changesBetween(previous: Snapshot, next: Snapshot): Changes {
+  const variables = objectChanges(previous.variables, next.variables);
+  const live = objectChanges(previous.live, next.live);
+  const iterations = objectChanges(previous.iterations, next.iterations);
+  const triggerKeys = objectChanges(previous.triggerKeys, next.triggerKeys);
+  const changed = <K extends keyof Snapshot>(field: K): boolean =>
+    !sameJson(previous[field], next[field]);
+  return {
+    ...(changed("status") && { status: next.status }),
+    ...(changed("priority") && { priority: next.priority }),
+    ...(changed("startedAt") && { startedAt: isoTime(next.startedAt) }),
+    ...(changed("completedAt") && { completedAt: isoTime(next.completedAt) }),
+    ...(variables && { variables }),
+    ...(changed("output") && { output: next.output }),
+    ...(changed("error") && { error: next.error }),
+    ...(changed("cancellation") && { cancellation: next.cancellation }),
+    ...(changed("compensation") && { compensation: next.compensation }),
+    ...(live && { live: mapChanges(live, storeLive) }),
+    ...(iterations && { iterations }),
+    ...(changed("completions") && { completions: next.completions }),
+    ...(changed("completedSteps") && { completedSteps: next.completedSteps }),
+    ...(changed("lastOutput") && { lastOutput: next.lastOutput }),
+    ...(changed("timers") && { timers: next.timers }),
+    ...(triggerKeys && { triggerKeys }),
+  };
+}
+
+/** The snapshot one version on. */
+export function applyChanges(snapshot: Snapshot, changes: Changes): Snapshot {
+  const { startedAt, completedAt, variables, live, iterations, triggerKeys, ...plain } = changes;
+  return {
+    ...snapshot,
+    ...plain,
+    version: snapshot.version + 1,
+    ...(startedAt !== undefined && { startedAt: timeOf(startedAt) }),
+    ...(completedAt !== undefined && { completedAt: timeOf(completedAt) }),
+    variables: changedObject(snapshot.variables, variables),
+    live: changedObject(snapshot.live, live && mapChanges(live, restoreLive)),
+    iterations: changedObject(snapshot.iterations, iterations),
+    triggerKeys: changedObject(snapshot.triggerKeys, triggerKeys),
+  };
+}
+
+function mapChanges<T, R>(
+  { set, removed }: ObjectChanges<T>,
+  map: (value: T, key: string) => R,
+): ObjectChanges<R> {
+  return {
+    ...(set !== undefined && { set: mapValues(set, map) }),
+    ...(removed !== undefined && { removed }),
+  };
+}
+
+function objectChanges<T>(
+  previous: { readonly [key: string]: T },
+  next: { readonly [key: string]: T },
+): ObjectChanges<T> | undefined {
+  if (previous === next) return undefined;
+  const set: Record<string, T> = {};
+  for (const [key, value] of Object.entries(next)) {
+    if (!Object.hasOwn(previous, key) || !sameJson(previous[key], value)) put(set, key, value);
+  }
+  const removed = Object.keys(previous).filter((key) => !Object.hasOwn(next, key));
+  if (isEmpty(set) && removed.length === 0) return undefined;
+  return { ...(!isEmpty(set) && { set }), ...(removed.length > 0 && { removed }) };
+}
+
+function changedObject<T>(
+  object: { readonly [key: string]: T },
+  changes: ObjectChanges<T> | undefined,
+): { readonly [key: string]: T } {
+  if (changes === undefined) return object;
+  const changed: Record<string, T> = {};
+  const removed = new Set(changes.removed);
+  for (const [key, value] of Object.entries(object)) {
+    if (!removed.has(key)) put(changed, key, value);
+  }
+  for (const [key, value] of Object.entries(changes.set ?? {})) put(changed, key, value);
+  return changed;
+}
+
+// Signals in the history
+
+/** A signal as the history keeps it: the output of a step is in its row. */
+export type StoredSignal =
+  | Exclude<Signal, { kind: "stepSucceeded" } | { kind: "scheduled" }>
+  | Omit<Extract<Signal, { kind: "stepSucceeded" }>, "output">
+  | { readonly kind: "scheduled"; readonly startAt: string };
+
+export function storedSignal(signal: Signal): StoredSignal {
+  switch (signal.kind) {
+    case "stepSucceeded": {
+      const { output: _inItsRow, ...rest } = signal;
+      return rest;
+    }
+    case "scheduled":
+      return { kind: "scheduled", startAt: signal.startAt.toISOString() };
+    default:
+      return signal;
+  }
+}
+
+/**
+ * @param outputOf The stored output of an execution, by its key.
+ * @returns The signal as it was decided upon.
+ */
+export function restoredSignal(
+  stored: StoredSignal,
+  outputOf: (executionKey: string) => Json,
+): Signal {
+  switch (stored.kind) {
+    case "stepSucceeded":
+      return { ...stored, output: outputOf(executionKey(stored.path, stored.iteration)) };
+    case "scheduled":
+      return { kind: "scheduled", startAt: new Date(stored.startAt) };
+    default:
+      return stored;
+  }
+}
+
+// Values
+
+/** Equal as JSON, the order of keys apart. */
+function sameJson(a: unknown, b: unknown): boolean {
+  if (Object.is(a, b)) return true;
+  if (typeof a !== "object" || typeof b !== "object" || a === null || b === null) return false;
+  if (a instanceof Date || b instanceof Date) {
+    return a instanceof Date && b instanceof Date && a.getTime() === b.getTime();
+  }
+  if (Array.isArray(a) !== Array.isArray(b)) return false;
+  const keysOfA = Object.keys(a);
+  if (keysOfA.length !== Object.keys(b).length) return false;
+  const [left, right] = [a as Record<string, unknown>, b as Record<string, unknown>];
+  return keysOfA.every((key) => Object.hasOwn(right, key) && sameJson(left[key], right[key]));
+}
+
+/** As an own property, whatever its name: `__proto__` too is only a key. */
+function put<T>(object: Record<string, T>, key: string, value: T): void {
+  Object.defineProperty(object, key, {
+    value,
+    writable: true,
+    enumerable: true,
+    configurable: true,
+  });
+}
+
+function mapValues<T, R>(
+  object: { readonly [key: string]: T },
+  map: (value: T, key: string) => R,
+): Record<string, R> {
+  const mapped: Record<string, R> = {};
+  for (const [key, value] of Object.entries(object)) put(mapped, key, map(value, key));
+  return mapped;
+}
+
+function isEmpty(object: object): boolean {
+  for (const _key in object) return false;
+  return true;
+}
+
+function isoTime(time: Date | null): string | null {
+  return time === null ? null : time.toISOString();
+}
+
+function timeOf(text: string | null): Date | null {
+  return text === null ? null : new Date(text);
+}
