@@ -159,8 +159,9 @@ function checkStep(step: StepOutline, context: StepContext): void {
     case "EMIT_EVENT":
       list.add(`${path}/type`, "NOT_SUPPORTED_YET", notYet(`the step type ${type}`));
       break;
+    case undefined:
     default:
-      // No type, or one that the contract's schema has reported.
+      // The contract's schema reports a type that is missing or unknown.
       break;
   }
 }
@@ -289,7 +290,7 @@ function checkInitialVariables(variables: Fields, check: Check, list: ProblemLis
   for (const [name, value] of Object.entries(variables)) {
     const at = below("/variables", name);
     check.text(at, name, readVariableName);
-    if (!JSON.stringify(value).includes("${")) continue;
+    if (!quote(value).includes("${")) continue;
     const message = `initial variables are taken as they are, and this one holds "\${"; set it in a SET step`;
     list.warn(at, "NOT_EVALUATED", message);
   }

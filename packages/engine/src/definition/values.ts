@@ -231,9 +231,9 @@ function parsed<T extends Expression | Template>(
 }
 
 /** Of what does not parse; a root that would be known if an event were at hand has a code of its own. */
-function problemsOf<T>(
+function problemsOf(
   error: unknown,
-  parse: (options: Options) => T,
+  parse: (options: Options) => unknown,
   options: Options,
 ): readonly Finding<ProblemCode>[] {
   if (!(error instanceof ExpressionSyntaxError)) throw error;
