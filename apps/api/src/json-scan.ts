@@ -151,6 +151,8 @@ function syntaxFault(source: string, position: number, message: string): SyntaxF
  */
 function faultOfNumber(token: string): string | undefined {
   const value = Number(token);
+  // Fifteen significant digits survive anywhere in the range of normal numbers.
+  if (token.length <= 15 && Math.abs(value) > 1e-300 && Number.isFinite(value)) return undefined;
   const shown = token.length <= 40 ? token : `${token.slice(0, 37)}…`;
   if (!Number.isFinite(value)) return `${shown} is too large for a number; send it as a string`;
   if (Object.is(value, -0)) return "negative zero would come back as 0; send 0";

@@ -1,1 +1,26 @@
-export {};
+import {
+  closeServices,
+  openMetricsOf,
+  openServices,
+  runProcess,
+  runScheduler,
+  samplePool,
+} from "@millrace/runtime";
+import { readConfig } from "./config.ts";
+
+await runProcess(async () => {
+  const config = readConfig();
+  const services = await openServices({ name: "scheduler", ...config });
+  samplePool(services);
+  const scheduler = await runScheduler(services);
+  const metrics = await openMetricsOf(services, config);
+  return {
+    log: services.log,
+    graceMs: config.graceMs,
+    async close() {
+      await scheduler.close();
+      await metrics?.close();
+      await closeServices(services);
+    },
+  };
+});
