@@ -43,8 +43,9 @@ function readJson(file: string, text: string): SourceDocuments {
   try {
     value = JSON.parse(text);
   } catch (error) {
-    const message = messageOf(error);
-    const place = placeInJson(file, text, message);
+    const place = placeInJson(file, text, messageOf(error));
+    // What follows quotes the text.
+    const message = messageOf(error).replace(/, (?:\.{3})?".*/s, "");
     return { documents: [], problems: [{ place, code: "MALFORMED_JSON", message }] };
   }
   // JSON is YAML too, and the YAML parser knows where things are.
@@ -74,10 +75,10 @@ function readYaml(file: string, text: string): SourceDocuments {
       problems.push({ place: `${file}:${line}:${col}`, code: "MALFORMED_YAML", message });
     }
     if (document.errors.length > 0) continue;
-    // An empty document, as after a `---` at the end, is nothing.
-    if (document.contents === null) continue;
     try {
       const value: unknown = document.toJS({ maxAliasCount: 100 });
+      // An empty document, as after a `---` at the end, is nothing.
+      if (value === null) continue;
       for (const fault of jsonFaults(value)) {
         problems.push({
           place: `${place}:${fault.path}`,
@@ -129,10 +130,30 @@ function segmentsOf(pointer: string): readonly string[] {
     .map((segment) => segment.replaceAll("~1", "/").replaceAll("~0", "~"));
 }
 
-/** V8 names an offset in most of its messages. */
+/** V8 names the place of some faults only; where a value is missing or malformed it names none. */
 function placeInJson(file: string, text: string, message: string): string {
-  const offset = /at position (\d+)/.exec(message)?.[1];
-  if (offset === undefined) return file;
-  const before = text.slice(0, Number(offset)).split("\n");
+  const position = /at position (\d+)/.exec(message)?.[1];
+  const offset = position === undefined ? offsetOfFault(text) : Number(position);
+  const before = text.slice(0, offset).split("\n");
   return `${file}:${before.length}:${(before.at(-1) ?? "").length + 1}`;
+}
+
+const JSON_TOKEN =
+  /\s+|[[\]{},:]|"(?:[^"\\\p{Cc}]|\\(?:["\\/bfnrt]|u[\da-f]{4}))*"|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:e[+-]?\d+)?|true|false|null/iuy;
+
+/** The first thing that is no token, or that stands where a value should. */
+function offsetOfFault(text: string): number {
+  let former = ",";
+  for (let offset = 0; offset < text.length;) {
+    JSON_TOKEN.lastIndex = offset;
+    const token = JSON_TOKEN.exec(text)?.[0];
+    if (token === undefined) return offset;
+    offset += token.length;
+    if (token.trim() === "") continue;
+    const isValueDue = former === "," || former === ":" || former === "[";
+    const isNone = token === "," || token === ":" || token === "}" || token === "]";
+    if (isValueDue && isNone && former + token !== "[]") return offset - token.length;
+    former = token;
+  }
+  return text.length;
 }

@@ -26,7 +26,7 @@ export const ls: Command = defineCommand({
       short: "s",
       value: "status",
       isRepeatable: true,
-      description: `${INSTANCE_STATUSES.join(", ")}; in any case, several joined by commas`,
+      description: "of this status, or of several joined by commas",
     },
     workflow: { type: "string", value: "id", description: "of this workflow" },
     "workflow-version": { type: "string", value: "number", description: "of this version" },
@@ -49,6 +49,7 @@ export const ls: Command = defineCommand({
     cursor: { type: "string", value: "cursor", description: "go on after a former page" },
     all: { type: "boolean", description: "all of them, page after page" },
   },
+  details: [`Statuses, in any case: ${INSTANCE_STATUSES.join(", ")}.`],
   examples: [
     "millrace ls --status running,waiting_for_event",
     "millrace ls --workflow order_processing --created-after 2026-01-31 --all",

@@ -60,7 +60,7 @@ export function planOrders(
       path,
       orderId,
       paymentId: `payment-${orderId}`,
-      amount: isLarge ? 1_000 + index : 10 + index,
+      amount: 10 + (index % 900) + (isLarge ? 1_000 : 0),
       input: {
         orderId,
         lines: [{ sku: "mug", quantity: 1 + (index % 3) }],

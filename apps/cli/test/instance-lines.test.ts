@@ -1,0 +1,120 @@
+import { Writable } from "node:stream";
+import { expect, test } from "vitest";
+import { instanceLines } from "../src/instance-lines.ts";
+import { openOutput } from "../src/output.ts";
+import { instance, step } from "./instances.ts";
+
+const nowhere = new Writable({ write: (_chunk, _encoding, done) => done() });
+const output = openOutput({ stdout: nowhere, stderr: nowhere, isJson: false, isColoured: false });
+
+test("a cancelled order reads like a story", () => {
+  const error = {
+    kind: "TASK" as const,
+    type: "BankDown",
+    message: "no\nanswer",
+    stepId: "pay",
+    attempt: 2,
+    details: null,
+  };
+  const view = instance({
+    status: "CANCELLED",
+    correlationId: "c-1",
+    input: { orderId: "42" },
+    completedAt: "2026-01-31T12:00:07.500Z",
+    progress: { completed: 1, total: 3 },
+    cancellation: {
+      reason: "ordered twice",
+      requestedBy: "anna",
+      requestedAt: "2026-01-31T12:00:05.000Z",
+      source: "API",
+      shouldCompensate: true,
+    },
+    state: {
+      variables: { paid: false },
+      waitingFor: [],
+      steps: {
+        pay: step("CANCELLED", {
+          type: "TASK",
+          error,
+          attempts: 2,
+          startedAt: "2026-01-31T12:00:03.000Z",
+          completedAt: "2026-01-31T12:00:05.000Z",
+        }),
+        reserve: step("COMPLETED", { type: "TASK", output: { id: "r-1" } }),
+      },
+    },
+    compensation: {
+      status: "COMPLETED",
+      plan: ["release"],
+      completed: ["release"],
+      failed: [],
+      uncertain: [],
+      startedAt: "2026-01-31T12:00:05.000Z",
+      completedAt: "2026-01-31T12:00:07.500Z",
+      steps: {
+        release: {
+          status: "COMPLETED",
+          attempts: 1,
+          output: null,
+          error: null,
+          compensationFor: "reserve",
+          startedAt: "2026-01-31T12:00:06.000Z",
+          completedAt: "2026-01-31T12:00:07.500Z",
+        },
+      },
+    },
+  });
+
+  expect(instanceLines(output, view)).toEqual([
+    "order_processing version 1  CANCELLED  0198c1de-0000-7000-8000-000000000001",
+    "  created     2026-01-31 12:00:00 UTC, settled 12:00:07.500 (7.5 s)",
+    "  correlation c-1",
+    '  input       {"orderId":"42"}',
+    '  variables   {"paid":false}',
+    "  cancelled   ordered twice (API, by anna)",
+    "steps (1 of 3 completed)",
+    "  ├─ ✔  reserve  COMPLETED  TASK  12:00:01.000  1.0 s",
+    '  │     → {"id":"r-1"}',
+    "  └─ ■  pay      CANCELLED  TASK  12:00:03.000  2.0 s  2 attempts",
+    "        TASK BankDown: no\\nanswer",
+    "compensation COMPLETED",
+    "  └─ ✔  release  COMPLETED  for reserve  12:00:06.000  1.5 s",
+  ]);
+});
+
+test("a wait says what it waits for, since when and until when", () => {
+  const view = instance({
+    status: "WAITING_FOR_EVENT",
+    state: {
+      variables: {},
+      steps: { wait: step("WAITING") },
+      waitingFor: [
+        {
+          stepId: "wait",
+          kind: "EVENT",
+          eventPattern: "payment.received",
+          eventCondition: "event.payload.orderId === workflow.input.orderId",
+          since: "2026-01-31T12:00:01.000Z",
+          until: "2026-02-03T12:00:01.000Z",
+        },
+      ],
+    },
+  });
+
+  expect(instanceLines(output, view, 200).at(-1)).toBe(
+    "        waits for payment.received since 12:00:01.000, until 2026-02-03 12:00:01 " +
+      "where event.payload.orderId === workflow.input.orderId",
+  );
+});
+
+test("a step that no worker takes says so", () => {
+  const view = instance({
+    state: {
+      variables: {},
+      steps: { a: step("PENDING", { blocked: "task:unknown", startedAt: null, attempts: 0 }) },
+      waitingFor: [],
+    },
+  });
+
+  expect(instanceLines(output, view).at(-1)).toContain("no worker takes it: task:unknown");
+});
