@@ -44,4 +44,13 @@ export {
 export type { CompensationStatus, InstanceStatus, StepStatus } from "./state/status.ts";
 export { durationMs, durationToMs, formatDuration, isRefusal, parseDuration } from "./definition/duration.ts";
 export type { Duration } from "./definition/duration.ts";
-export { candidatePatterns, patternMatches } from "./definition/pattern.ts";
+export { compileDefinition } from "./definition/compile.ts";
+export {
+  candidatePatterns,
+  eventNameProblem,
+  isLifecyclePattern,
+  patternMatches,
+} from "./definition/pattern.ts";
+export { definitionCodes, definitionWarningCodes } from "./definition/problem.ts";
+export { validateDefinition } from "./definition/validate.ts";
+export type { Validation } from "./definition/validate.ts";

@@ -80,14 +80,16 @@ function valueChecker(outline: Outline, list: ProblemList) {
     const take = <T>(path: string, reading: Reading<T>): T | undefined => {
       for (const { at, code, message } of reading.problems) list.add(path + at, code, message);
       for (const { at, code, message } of reading.warnings) list.warn(path + at, code, message);
-      const stepIds = reading.reads?.steps;
+      const { steps: stepIds } = reading;
       if (stepIds === undefined || stepIds === "ALL" || stepIds.length === 0) return reading.value;
 
-      const where = (stepId: string): readonly string[] =>
-        (reading.whereReading?.(({ steps }) => steps.includes(stepId)) ?? []).map(
-          (at) => path + at,
-        );
-      for (const stepId of stepIds.filter((each) => !outline.byId.has(each))) {
+      let places: ReadonlyMap<string, readonly string[]> | undefined;
+      const where = (stepId: string): readonly string[] => {
+        places ??= reading.placesOfSteps?.();
+        return (places?.get(stepId) ?? []).map((at) => path + at);
+      };
+      for (const stepId of stepIds) {
+        if (outline.byId.has(stepId)) continue;
         const message = `there is no step ${quote(stepId)}${didYouMean(near(stepId))}`;
         for (const at of where(stepId)) list.add(at, "UNKNOWN_STEP", message);
       }

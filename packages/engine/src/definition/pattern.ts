@@ -1,3 +1,4 @@
+import { BadValueError } from "../errors.ts";
 import type { Refusal } from "./duration.ts";
 
 // Event patterns: segments joined by dots. An event is published under a name of literal segments. A
@@ -82,6 +83,24 @@ export function eventNameProblem(name: string): string | undefined {
   return undefined;
 }
 
+/**
+ * The pattern that a definition's value gave at run time.
+ *
+ * @throws BadValueError when it is no text, or no pattern.
+ */
+export function patternFrom(value: unknown): string {
+  if (typeof value !== "string") {
+    throw new BadValueError(
+      `an event pattern must be a text, not ${JSON.stringify(value) ?? "undefined"}`,
+    );
+  }
+  const pattern = parsePattern(value);
+  if (!("problem" in pattern)) return value;
+  throw new BadValueError(
+    `the event pattern ${JSON.stringify(value.slice(0, 80))} ${pattern.problem}`,
+  );
+}
+
 /** Whether a wait for `pattern` hears an event published as `name`. Both are well formed. */
 export function patternMatches(pattern: string, name: string): boolean {
   if (name.startsWith(reservedPrefix) && !pattern.startsWith(reservedPrefix)) return false;
@@ -95,16 +114,16 @@ export function patternMatches(pattern: string, name: string): boolean {
 
 /**
  * Every pattern that matches this name, each once, the name itself first: what to look up in the
- * index of waits. A pattern that `parsePattern` accepts is listed if and only if it matches.
+ * index of waits. A pattern that `parsePattern` accepts is listed if and only if it matches. No name
+ * gives more than some thousands, however long it is.
  */
 export function candidatePatterns(name: string): string[] {
   const segments = name.split(".");
   const firstIsLiteral = name.startsWith(reservedPrefix);
-  const candidates: string[] = [];
+  const open = firstIsLiteral ? [] : ["**"];
   /** Patterns of the segments so far, beside the wildcards that each holds. */
   let prefixes = [{ text: "", wildcards: 0 }];
-  if (!firstIsLiteral) candidates.push("**");
-  for (const [index, segment] of segments.entries()) {
+  for (const [index, segment] of segments.slice(0, maxSegments).entries()) {
     const dot = index === 0 ? "" : ".";
     const longer: typeof prefixes = [];
     for (const { text, wildcards } of prefixes) {
@@ -114,12 +133,11 @@ export function candidatePatterns(name: string): string[] {
       }
     }
     prefixes = longer;
-    // A twelfth segment is the last that a pattern may have, `**` counted.
-    if (index + 1 < maxSegments) {
-      for (const { text } of prefixes) candidates.push(`${text}.**`);
-    }
+    // `**` is a segment of the pattern too.
+    if (index + 1 < maxSegments) open.push(...prefixes.map(({ text }) => `${text}.**`));
   }
-  return [...prefixes.map(({ text }) => text), ...candidates];
+  const whole = segments.length > maxSegments ? [] : prefixes.map(({ text }) => text);
+  return [...whole, ...open].filter((pattern) => pattern.length <= maxLength);
 }
 
 function segmentProblem(segment: string): string | undefined {

@@ -34,10 +34,10 @@ export interface Reading<T> {
   readonly value?: T;
   readonly problems: readonly Finding<ProblemCode>[];
   readonly warnings: readonly Finding<WarningCode>[];
-  /** What its expressions read; absent where it has none. */
-  readonly reads?: Reads;
-  /** JSON pointers, below the value, of the expressions whose reads satisfy a test. */
-  readonly whereReading?: (test: (reads: Reads) => boolean) => readonly string[];
+  /** The steps that its expressions read; absent where it has no expressions. */
+  readonly steps?: Reads["steps"];
+  /** For each of them the JSON pointers, below the value, of the expressions that read it. */
+  readonly placesOfSteps?: () => ReadonlyMap<string, readonly string[]>;
 }
 
 const roots = ["workflow", "input", "variables", "steps"];
@@ -189,28 +189,26 @@ export function knownValue(
 type Options = TemplateOptions & { readonly roots: readonly string[] };
 
 function readExpression(text: string, options: Options): Reading<Expression> {
-  const parse = (each: Options): Expression => parseExpression(text, each);
-  return parsed(parse, options, (test) => (test(parse(options).reads) ? [""] : []));
+  return parsed(
+    (each) => parseExpression(text, each),
+    options,
+    ({ reads }) =>
+      reads.steps === "ALL" ? new Map() : new Map(reads.steps.map((stepId) => [stepId, [""]])),
+  );
 }
 
 function readTemplate(value: Json, options: Options): Reading<Template> {
   return parsed(
     (each) => parseTemplate(value, each),
     options,
-    (test) => {
-      // Only a value that is wholly a string is an expression without `${}`.
-      const inner = typeof value === "string" ? options : { ...options, stringIsExpression: false };
-      return textsOf(value)
-        .filter(({ text }) => test(parseTemplate(text, inner).reads))
-        .map(({ at }) => at);
-    },
+    () => placesOfSteps(value, options),
   );
 }
 
 function parsed<T extends Expression | Template>(
   parse: (options: Options) => T,
   options: Options,
-  whereReading: NonNullable<Reading<T>["whereReading"]>,
+  locate: (value: T) => ReadonlyMap<string, readonly string[]>,
 ): Reading<T> {
   let value: T;
   try {
@@ -226,8 +224,30 @@ function parsed<T extends Expression | Template>(
   const warnings: Finding<WarningCode>[] = findings.flatMap(({ at, code, message }) =>
     code === "UNKNOWN_PROPERTY" ? [] : [{ at, code, message }],
   );
-  const { reads } = value;
-  return { ...(problems.length === 0 && { value }), problems, warnings, reads, whereReading };
+  return {
+    ...(problems.length === 0 && { value }),
+    problems,
+    warnings,
+    steps: value.reads.steps,
+    placesOfSteps: () => locate(value),
+  };
+}
+
+/** Every string of the value is parsed once more, on its own: only who has to report asks for it. */
+function placesOfSteps(value: Json, options: Options): ReadonlyMap<string, readonly string[]> {
+  // Only a value that is wholly a string can be an expression without `${}`.
+  const each = typeof value === "string" ? options : { ...options, stringIsExpression: false };
+  const places = new Map<string, string[]>();
+  for (const { at, text } of textsOf(value)) {
+    const { steps } = parseTemplate(text, each).reads;
+    if (steps === "ALL") continue;
+    for (const stepId of steps) {
+      const known = places.get(stepId);
+      if (known === undefined) places.set(stepId, [at]);
+      else known.push(at);
+    }
+  }
+  return places;
 }
 
 /** Of what does not parse; a root that would be known if an event were at hand has a code of its own. */

@@ -4,8 +4,10 @@ import {
   candidatePatterns,
   eventNameProblem,
   parsePattern,
+  patternFrom,
   patternMatches,
 } from "../../src/definition/pattern.ts";
+import { BadValueError } from "../../src/errors.ts";
 
 describe("a pattern", () => {
   test.each([
@@ -81,6 +83,19 @@ describe("the name of an event", () => {
   );
 });
 
+describe("a pattern whose value is known only at run time", () => {
+  test("is what its value says", () => {
+    expect(patternFrom("order.*.paid")).toBe("order.*.paid");
+  });
+
+  test.each([[""], ["a..b"], [undefined], [7], [null], [{ a: 1 }]])(
+    "fails with a BadValueError for %j",
+    (value) => {
+      expect(() => patternFrom(value)).toThrow(BadValueError);
+    },
+  );
+});
+
 describe("the candidates for a name", () => {
   test("are listed in full", () => {
     expect(candidatePatterns("order.paid")).toEqual([
@@ -113,6 +128,16 @@ describe("the candidates for a name", () => {
 
     expect(candidates).toHaveLength(2_379);
     expect(new Set(candidates).size).toBe(candidates.length);
+  });
+
+  test("of a name that no pattern can spell out are those with an open end", () => {
+    const long = Array.from({ length: 400 }, (_, index) => `s${index}`).join(".");
+
+    const candidates = candidatePatterns(long);
+
+    expect(candidates.length).toBeLessThan(2_379);
+    expect(candidates).toContain("s0.*.s2.**");
+    expect(candidates.every((pattern) => pattern.endsWith("**"))).toBe(true);
   });
 
   const literal = fc.constantFrom("a", "b", "workflow");
