@@ -6,7 +6,6 @@ import type { ExecutionRead, Reads } from "./state/reads.ts";
 import type { Signal } from "./state/signal.ts";
 import type { Snapshot } from "./state/snapshot.ts";
 import { executionKey } from "./state/snapshot.ts";
-import type { StepStatus } from "./state/status.ts";
 
 /** What one commit folded: the signals in order, and the time that the decision was given. */
 export interface HistoryStep {
@@ -28,7 +27,10 @@ export function memoryInstance(snapshot: Snapshot): MemoryInstance {
   return { snapshot, executions: new Map() };
 }
 
-/** Decides and, in memory, commits. Everything is at hand, so nothing is ever missing. */
+/**
+ * Decides and, in memory, commits. Everything is at hand, so nothing is ever missing. Rows that were
+ * observed to be RUNNING are so for this decision: what claims do in between leaves no trace.
+ */
 export function advanceInMemory(
   definition: Definition,
   instance: MemoryInstance,
@@ -36,9 +38,9 @@ export function advanceInMemory(
   now: Date,
 ): { readonly instance: MemoryInstance; readonly decision: Decision } {
   const observed = signals.reduce(applyObserved, instance);
-  const decision = decide(definition, observed.snapshot, signals, readsOf(observed), now);
+  const decision = decide(definition, instance.snapshot, signals, readsOf(observed), now);
   if (isNeeds(decision)) throw new InvariantError("a decision needs rows that do not exist");
-  return { instance: commitInMemory(observed, decision), decision };
+  return { instance: commitInMemory(instance, decision), decision };
 }
 
 /** Replays a history: the snapshot that it leads to (DESIGN, History). */
@@ -53,9 +55,12 @@ export function fold(
   );
 }
 
-/** A worker has taken the row. Claims leave the snapshot as it is. */
+/** A worker takes the row, if it can be taken. Claims leave the snapshot as it is. */
 export function claimInMemory(instance: MemoryInstance, key: string): MemoryInstance {
-  return withStatus(instance, key, "RUNNING");
+  const read = instance.executions.get(key);
+  if (read?.status !== "PENDING" && read?.status !== "RETRYING") return instance;
+  const claimed = { ...read, status: "RUNNING", fence: read.fence + 1 } as const;
+  return { ...instance, executions: new Map(instance.executions).set(key, claimed) };
 }
 
 export function readsOf({ executions }: MemoryInstance): Reads {
@@ -68,16 +73,10 @@ function applyObserved(instance: MemoryInstance, signal: Signal): MemoryInstance
   return signal.executions.reduce(claimInMemory, instance);
 }
 
-function withStatus(instance: MemoryInstance, key: string, status: StepStatus): MemoryInstance {
-  const read = instance.executions.get(key);
-  if (read === undefined) return instance;
-  const executions = new Map(instance.executions).set(key, { ...read, status });
-  return { ...instance, executions };
-}
-
 function commitInMemory({ executions }: MemoryInstance, decision: Decision): MemoryInstance {
   const next = new Map(executions);
-  for (const row of decision.inserts) next.set(executionKey(row.path, row.iteration), inserted(row));
+  for (const row of decision.inserts)
+    next.set(executionKey(row.path, row.iteration), inserted(row));
   for (const update of decision.updates) {
     const key = executionKey(update.path, update.iteration);
     const before = next.get(key);
@@ -106,12 +105,5 @@ function inserted(row: NewExecution): ExecutionRead {
 
 function updated(before: ExecutionRead, update: ExecutionUpdate): ExecutionRead {
   const { status, attempt, output, error, completion } = update;
-  return {
-    ...before,
-    status,
-    attempt,
-    output: output ?? before.output,
-    error: error ?? before.error,
-    completion: completion ?? before.completion,
-  };
+  return { ...before, status, attempt, output: output ?? before.output, error, completion };
 }

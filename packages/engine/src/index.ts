@@ -2,7 +2,9 @@ export { InvariantError } from "./assert.ts";
 export { createSnapshot } from "./decide/start.ts";
 export type { NewInstance } from "./decide/start.ts";
 export { decide, isNeeds } from "./decide/decide.ts";
-export { eventSatisfies, matcherOf, triggerPath } from "./decide/wait.ts";
+export { triggerPath } from "./decide/listen.ts";
+export { eventSatisfies, matcherOf } from "./decide/wait.ts";
+export type { WaitRef } from "./decide/wait.ts";
 export type * from "./definition/definition.ts";
 export { BadValueError, DefinitionError } from "./errors.ts";
 export { advanceInMemory, claimInMemory, fold, memoryInstance, readsOf } from "./fold.ts";
@@ -35,14 +37,15 @@ export type {
   TimerKind,
   WorkflowError,
 } from "./state/snapshot.ts";
-export {
-  instanceChanges,
-  isStepSettled,
-  isTerminal,
-  stepChanges,
-} from "./state/status.ts";
+export { instanceChanges, isStepSettled, isTerminal, stepChanges } from "./state/status.ts";
 export type { CompensationStatus, InstanceStatus, StepStatus } from "./state/status.ts";
-export { durationMs, durationToMs, formatDuration, isRefusal, parseDuration } from "./definition/duration.ts";
+export {
+  durationMs,
+  durationToMs,
+  formatDuration,
+  isRefusal,
+  parseDuration,
+} from "./definition/duration.ts";
 export type { Duration } from "./definition/duration.ts";
 export { compileDefinition } from "./definition/compile.ts";
 export {

@@ -28,7 +28,10 @@ export function resolveRetryPolicy(
   ...layers: readonly (Partial<RetryPolicy> | undefined)[]
 ): RetryPolicy {
   const policy: RetryPolicy = { ...defaultRetryPolicy };
-  for (const layer of layers.toReversed()) Object.assign(policy, layer);
+  for (const layer of layers.toReversed()) {
+    const given = Object.entries(layer ?? {}).filter(([, value]) => value !== undefined);
+    Object.assign(policy, Object.fromEntries(given));
+  }
   return policy;
 }
 
@@ -44,16 +47,23 @@ export function nextAttemptDelayMs(
   random: number,
 ): number | undefined {
   if (attempt >= policy.maxAttempts) return undefined;
-  const grown = policy.initialIntervalMs * policy.backoffCoefficient ** (attempt - 1);
+  const factor = policy.backoffCoefficient ** (attempt - 1);
+  // Zero times a factor that has grown to Infinity would be NaN.
+  const grown = policy.initialIntervalMs === 0 ? 0 : policy.initialIntervalMs * factor;
   const delay = Math.min(grown, policy.maxIntervalMs);
   return Math.round(policy.jitter === "FULL" ? delay * random : delay);
 }
 
-/** A number from 0 up to 1 that depends on the text alone (FNV-1a): jitter that replays the same. */
+/**
+ * A number from 0 up to 1 that depends on the text alone: jitter that replays the same. FNV-1a, then
+ * the last mixing of MurmurHash3, without which texts that differ only at their end come out alike.
+ */
 export function spread(text: string): number {
   let hash = 0x811c9dc5;
   for (let index = 0; index < text.length; index++) {
     hash = Math.imul(hash ^ text.charCodeAt(index), 0x01000193);
   }
-  return (hash >>> 0) / 0x1_0000_0000;
+  hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b);
+  hash = Math.imul(hash ^ (hash >>> 13), 0xc2b2ae35);
+  return ((hash ^ (hash >>> 16)) >>> 0) / 0x1_0000_0000;
 }

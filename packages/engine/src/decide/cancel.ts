@@ -1,7 +1,8 @@
-import { ExpressionError } from "@millrace/expressions";
+import type { CancellationTrigger } from "../definition/definition.ts";
 import type { EventFact, Signal } from "../state/signal.ts";
 import { isTerminal } from "../state/status.ts";
 import { cancelInstance } from "./end.ts";
+import { isValueError, textOf } from "./evaluate.ts";
 import { evaluateTemplate } from "./scope.ts";
 import type { Turn } from "./turn.ts";
 
@@ -21,30 +22,28 @@ export function requestCancel(
   });
 }
 
-export function triggerCancel(turn: Turn, index: number, event: EventFact): void {
-  const trigger = turn.definition.cancellationTriggers[index - 1];
-  if (trigger === undefined || isTerminal(turn.state.status)) return;
+export function triggerCancel(
+  turn: Turn,
+  { trigger, event }: Extract<Signal, { kind: "cancelTriggered" }>,
+): void {
+  const triggered = turn.definition.cancellationTriggers[trigger - 1];
+  if (triggered === undefined || isTerminal(turn.state.status)) return;
   cancelInstance(turn, {
-    reason: reasonOf(turn, trigger.reason, event),
+    reason: reasonOf(turn, triggered, event),
     requestedBy: "system",
     requestedAt: turn.now.toISOString(),
     source: "EVENT",
     eventId: event.id,
-    shouldCompensate: trigger.shouldCompensate,
+    shouldCompensate: triggered.shouldCompensate,
   });
 }
 
 /** A reason that cannot be evaluated must not keep the instance from being cancelled. */
-function reasonOf(
-  turn: Turn,
-  reason: Parameters<typeof evaluateTemplate>[1],
-  event: EventFact,
-): string | null {
+function reasonOf(turn: Turn, { reason }: CancellationTrigger, event: EventFact): string | null {
   try {
-    const value = evaluateTemplate(turn, reason, { event });
-    return value === undefined || value === null ? null : String(value);
+    return textOf(evaluateTemplate(turn, reason, { event })) ?? null;
   } catch (thrown) {
-    if (thrown instanceof ExpressionError) return null;
+    if (isValueError(thrown)) return null;
     throw thrown;
   }
 }

@@ -1,14 +1,21 @@
 import type { Json } from "@millrace/expressions";
-import type { CompensationStep } from "../definition/definition.ts";
 import { defined } from "../assert.ts";
+import type { CompensationStep } from "../definition/definition.ts";
 import type { ExecutionRead } from "../state/reads.ts";
 import type { Compensation, LiveExecution, WorkflowError } from "../state/snapshot.ts";
 import { executionKey } from "../state/snapshot.ts";
-import { settle } from "./end.ts";
-import { evaluateCondition, evaluateTemplate, everyStep, MissingReads, touchedExecution } from "./scope.ts";
-import { note, removeLive, updateExecution } from "./turn.ts";
+import { callOf, dispatchTask } from "./dispatch.ts";
+import { clockMs, expressionError, isValueError } from "./evaluate.ts";
+import { insertInstant } from "./execution.ts";
+import {
+  evaluateCondition,
+  evaluateTemplate,
+  everyExecution,
+  everyStep,
+  wholeExecutionOf,
+} from "./scope.ts";
+import { note, noteStep, removeLive, settle, updateExecution } from "./turn.ts";
 import type { Turn } from "./turn.ts";
-import { clockMs, dispatchTask, expressionError, noteStep, step } from "./walk.ts";
 
 /**
  * Undoing what was done, in reverse order of completion (CONTRACT 1 and 2, PROMISES P9).
@@ -25,14 +32,13 @@ const cancelGraceMs = 30_000;
 const stateOutputBytes = 65_536;
 
 /** Milliseconds that a step in flight is awaited: its own timeout, at most 30 s. */
-export function graceMs(turn: Turn, { stepId }: LiveExecution): number {
-  const current = step(turn, stepId);
-  if (current.type !== "TASK" || current.timeout === undefined) return cancelGraceMs;
+export function graceMs(turn: Turn, execution: LiveExecution): number {
   try {
-    return Math.min(clockMs(turn, current.timeout) ?? cancelGraceMs, cancelGraceMs);
+    const ownMs = clockMs(turn, callOf(turn, execution).timeout);
+    return Math.min(ownMs ?? cancelGraceMs, cancelGraceMs);
   } catch (thrown) {
-    expressionError(thrown, stepId, "timeout");
-    return cancelGraceMs;
+    if (isValueError(thrown)) return cancelGraceMs;
+    throw thrown;
   }
 }
 
@@ -53,7 +59,7 @@ export function beginCompensation(turn: Turn): void {
   freezeWhenSettled(turn);
 }
 
-/** A step in flight at the cancel has settled, or its outcome stays unknown. */
+/** A step in flight at the cancel came to nothing, or its outcome stays unknown. */
 export function settleAwaited(
   turn: Turn,
   execution: LiveExecution,
@@ -62,11 +68,8 @@ export function settleAwaited(
   updateExecution(turn, execution, { status: "CANCELLED", completedAt: turn.now });
   removeLive(turn, execution);
   if (outcome === "UNKNOWN") {
-    const compensation = progress(turn);
-    turn.state.compensation = {
-      ...compensation,
-      uncertain: [...compensation.uncertain, execution.path],
-    };
+    const { uncertain } = progress(turn);
+    change(turn, { uncertain: [...uncertain, execution.path] });
   }
   noteStep(turn, "workflow.step.cancelled", execution, { outcome });
   freezeWhenSettled(turn);
@@ -76,7 +79,7 @@ export function settleAwaited(
 export function freezeWhenSettled(turn: Turn): void {
   const inFlight = Object.values(turn.state.live).some(({ phase }) => phase === "AWAITED");
   if (inFlight) return;
-  turn.state.compensation = { ...progress(turn), frozen: true, ...freezePlan(turn) };
+  change(turn, { frozen: true, ...freezePlan(turn) });
   startNext(turn);
 }
 
@@ -91,98 +94,84 @@ export function freezePlan(turn: Turn): Pick<Compensation, "plan" | "targets" | 
   for (const done of completedExecutions(turn)) {
     const compensation = turn.definition.compensationFor.get(done.stepId);
     if (compensation === undefined) continue;
+    const { stepId } = compensation;
     try {
       if (!conditionHolds(turn, compensation, done)) continue;
     } catch (thrown) {
-      const error = expressionError(thrown, compensation.stepId, "condition");
-      failed.push({ stepId: compensation.stepId, error, timestamp: turn.now.toISOString() });
+      failed.push(failure(turn, stepId, expressionError(thrown, stepId, "condition")));
       continue;
     }
-    plan.push(compensation.stepId);
+    plan.push(stepId);
     targets.push(executionKey(done.path, done.iteration));
   }
   return { plan, targets, failed };
 }
 
-function conditionHolds(turn: Turn, { condition }: CompensationStep, pinned: ExecutionRead): boolean {
+function conditionHolds(
+  turn: Turn,
+  { condition }: CompensationStep,
+  pinned: ExecutionRead,
+): boolean {
   return condition === undefined || evaluateCondition(turn, condition, { pinned });
 }
 
 /** Latest completion first. @throws MissingReads */
 function completedExecutions(turn: Turn): readonly ExecutionRead[] {
-  if (!turn.reads.all) throw new MissingReads([{ kind: "all" }]);
-  const keys = new Set([
-    ...turn.reads.executions.keys(),
-    ...turn.inserts.keys(),
-    ...turn.updates.keys(),
-  ]);
-  return [...keys]
-    .map((key) => touchedExecution(turn, key) ?? turn.reads.executions.get(key))
-    .filter((read) => read?.status === "COMPLETED" && read.completion !== null)
-    .map((read) => defined(read, "execution"))
+  if (turn.state.completions === 0) return [];
+  return everyExecution(turn)
+    .filter(({ completion }) => completion !== null)
     .toSorted((a, b) => (b.completion ?? 0) - (a.completion ?? 0));
 }
 
 /** Starts the next compensation step that can be started; settles when none is left. */
 function startNext(turn: Turn): void {
-  for (let { next, plan } = progress(turn); next < plan.length; next = progress(turn).next) {
-    if (start(turn, next)) return;
+  for (;;) {
+    const { plan, targets, next } = progress(turn);
+    const stepId = plan[next];
+    if (stepId === undefined) return finish(turn);
+    const execution: LiveExecution = {
+      stepId,
+      path: stepId,
+      iteration: plan.slice(0, next + 1).filter((id) => id === stepId).length,
+      phase: "ACTIVE",
+      attempt: 1,
+      timers: [],
+      compensates: defined(targets[next], "compensation target"),
+    };
+    if (start(turn, execution)) return;
   }
-  finish(turn);
 }
 
 /** False where the step's values failed: it is recorded, and the next one has its turn. */
-function start(turn: Turn, index: number): boolean {
-  const { plan, targets } = progress(turn);
-  const stepId = defined(plan[index], "compensation step");
+function start(turn: Turn, execution: LiveExecution): boolean {
+  const { stepId } = execution;
   const compensation = defined(turn.definition.compensationSteps.get(stepId), stepId);
-  const iteration = plan.slice(0, index + 1).filter((id) => id === stepId).length;
-  const target = defined(targets[index], "compensation target");
-  const execution: LiveExecution = {
-    stepId,
-    path: stepId,
-    iteration,
-    phase: "ACTIVE",
-    attempt: 1,
-    timers: [],
-    compensates: target,
-  };
   try {
-    const pinned = targetExecution(turn, target);
-    dispatchTask(turn, compensation, execution, inputOf(turn, compensation, pinned), { pinned });
+    const pinned = wholeExecutionOf(turn, defined(execution.compensates, stepId));
+    const input = inputOf(turn, compensation, pinned);
+    dispatchTask(turn, compensation, execution, input, { pinned });
     return true;
   } catch (thrown) {
-    recordFailure(turn, stepId, expressionError(thrown, stepId, "input"));
+    const error = expressionError(thrown, stepId, "entering it");
+    insertInstant(turn, "TASK", execution);
+    settleFailed(turn, execution, error);
     return false;
   }
 }
 
-function targetExecution(turn: Turn, key: string): ExecutionRead {
-  const hash = key.lastIndexOf("#");
-  const request = {
-    kind: "execution",
-    path: key.slice(0, hash),
-    iteration: Number(key.slice(hash + 1)),
-  } as const;
-  const read = touchedExecution(turn, key) ?? turn.reads.executions.get(key);
-  if (!read || read.outputLeftOut) throw new MissingReads([request]);
-  return read;
-}
-
-function inputOf(turn: Turn, { input }: CompensationStep, pinned: ExecutionRead): Json | undefined {
-  if (input !== undefined) return evaluateTemplate(turn, input, { pinned });
+function inputOf(turn: Turn, { input }: CompensationStep, pinned: ExecutionRead): Json {
+  if (input !== undefined) return evaluateTemplate(turn, input, { pinned }) ?? null;
   const { input: workflowInput, variables, cancellation } = turn.state;
   const steps = Object.fromEntries(
-    Object.entries(everyStep(turn, pinned)).map(([id, { output, ...view }]) => [
-      id,
-      fitsState(output) ? { ...view, output } : view,
-    ]),
+    Object.entries(everyStep(turn, { pinned, largeOutputs: false })).map(
+      ([id, { output, ...view }]) => [id, fitsState(output) ? { ...view, output } : view],
+    ),
   );
   return {
     originalOutput: pinned.output ?? null,
     workflowInput,
-    workflowState: { input: workflowInput, variables, steps } as Json,
-    cancellation: cancellation as unknown as Json,
+    workflowState: { input: workflowInput, variables, steps },
+    cancellation: cancellation && { ...cancellation },
   };
 }
 
@@ -190,54 +179,54 @@ function fitsState(output: Json | undefined): output is Json {
   return output !== undefined && JSON.stringify(output).length <= stateOutputBytes;
 }
 
-/** A compensation step succeeded. */
-export function completeCompensation(
-  turn: Turn,
-  execution: LiveExecution,
-  output: Json | undefined,
-): void {
-  updateExecution(turn, execution, { status: "COMPLETED", output, completedAt: turn.now });
+/** A compensation step succeeded. It has no completion number: it is not undone in its turn. */
+export function completeCompensation(turn: Turn, execution: LiveExecution, output: Json): void {
+  updateExecution(turn, execution, {
+    status: "COMPLETED",
+    output,
+    error: null,
+    completedAt: turn.now,
+  });
   noteStep(turn, "workflow.compensation.step.completed", execution);
   removeLive(turn, execution);
-  const compensation = progress(turn);
-  turn.state.compensation = {
-    ...compensation,
-    completed: [...compensation.completed, execution.stepId],
-    next: compensation.next + 1,
-  };
+  const { completed, next } = progress(turn);
+  change(turn, { completed: [...completed, execution.stepId], next: next + 1 });
   startNext(turn);
 }
 
 /** A compensation step failed for good: it is recorded, and the rest still run. */
-export function failCompensation(
-  turn: Turn,
-  execution: LiveExecution,
-  error: WorkflowError,
-): void {
-  updateExecution(turn, execution, { status: "FAILED", error, completedAt: turn.now });
-  noteStep(turn, "workflow.compensation.step.failed", execution, { error: { ...error } });
+export function failCompensation(turn: Turn, execution: LiveExecution, error: WorkflowError): void {
   removeLive(turn, execution);
-  recordFailure(turn, execution.stepId, error);
+  settleFailed(turn, execution, error);
   startNext(turn);
 }
 
-function recordFailure(turn: Turn, stepId: string, error: WorkflowError): void {
-  const compensation = progress(turn);
-  turn.state.compensation = {
-    ...compensation,
-    failed: [...compensation.failed, { stepId, error, timestamp: turn.now.toISOString() }],
-    next: compensation.next + 1,
-  };
+function settleFailed(turn: Turn, execution: LiveExecution, error: WorkflowError): void {
+  updateExecution(turn, execution, { status: "FAILED", error, completedAt: turn.now });
+  noteStep(turn, "workflow.compensation.step.failed", execution, { error: { ...error } });
+  const { failed, next } = progress(turn);
+  change(turn, { failed: [...failed, failure(turn, execution.stepId, error)], next: next + 1 });
+}
+
+function failure(
+  { now }: Turn,
+  stepId: string,
+  error: WorkflowError,
+): Compensation["failed"][number] {
+  return { stepId, error, timestamp: now.toISOString() };
 }
 
 function finish(turn: Turn): void {
-  const compensation = progress(turn);
-  const status = compensation.failed.length > 0 ? "COMPLETED_WITH_ERRORS" : "COMPLETED";
-  turn.state.compensation = { ...compensation, status, completedAt: turn.now.toISOString() };
+  const status = progress(turn).failed.length > 0 ? "COMPLETED_WITH_ERRORS" : "COMPLETED";
+  change(turn, { status, completedAt: turn.now.toISOString() });
   note(turn, { type: "workflow.compensation.completed", data: { status } });
   settle(turn);
 }
 
 function progress(turn: Turn): Compensation {
   return defined(turn.state.compensation, "compensation");
+}
+
+function change(turn: Turn, fields: Partial<Compensation>): void {
+  turn.state.compensation = { ...progress(turn), ...fields };
 }

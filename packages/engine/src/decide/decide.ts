@@ -8,13 +8,13 @@ import { isTerminal } from "../state/status.ts";
 import { requestCancel, triggerCancel } from "./cancel.ts";
 import { completeIfDone } from "./end.ts";
 import { failAttempt, poison, succeed, timeOutAttempt } from "./finish-step.ts";
+import { refreshKeys } from "./listen.ts";
 import { MissingReads } from "./scope.ts";
 import { schedule, start } from "./start.ts";
 import { fireTimer } from "./timer.ts";
 import type { Turn } from "./turn.ts";
-import { changeStatus, closeTurn, liveExecution, openTurn, removeLive } from "./turn.ts";
-import { applyEvent, refreshKeys } from "./wait.ts";
-import { walk } from "./walk.ts";
+import { changeStatus, closeTurn, liveExecution, openTurn } from "./turn.ts";
+import { takeEvent } from "./wait.ts";
 
 /**
  * Applies signals to one instance, in order, and says what must happen next.
@@ -71,14 +71,10 @@ function apply(turn: Turn, signal: Signal): void {
       return withLive(turn, signal, (execution) => poison(turn, execution, signal.deliveries));
     case "timerFired":
       return fireTimer(turn, signal);
-    case "eventMatched": {
-      const execution = liveExecution(turn, signal.path, signal.iteration);
-      if (execution?.phase !== "WAITING" || isTerminal(turn.state.status)) return;
-      removeLive(turn, execution);
-      return walk(turn, applyEvent(turn, execution, signal.event));
-    }
+    case "eventMatched":
+      return takeEvent(turn, signal);
     case "cancelTriggered":
-      return triggerCancel(turn, signal.trigger, signal.event);
+      return triggerCancel(turn, signal);
     case "cancelRequested":
       return requestCancel(turn, signal);
   }
@@ -97,11 +93,10 @@ function withLive(
 
 /** What holds after every decision, whatever it was. */
 function conclude(turn: Turn): void {
-  const { status } = turn.state;
-  if (status === "RUNNING" || status === "WAITING_FOR_EVENT") {
-    const live = Object.values(turn.state.live);
-    const waiting = live.every(({ phase }) => phase === "WAITING");
+  const { state } = turn;
+  if (state.status === "RUNNING" || state.status === "WAITING_FOR_EVENT") {
+    const waiting = Object.values(state.live).every(({ phase }) => phase === "WAITING");
     changeStatus(turn, waiting ? "WAITING_FOR_EVENT" : "RUNNING");
   }
-  if (!isTerminal(status)) refreshKeys(turn);
+  if (!isTerminal(state.status)) refreshKeys(turn);
 }

@@ -1,29 +1,36 @@
 import type { Json } from "@millrace/expressions";
-import { defined } from "../assert.ts";
-import type { TaskCall } from "../definition/definition.ts";
 import { nextAttemptDelayMs, spread } from "../retry.ts";
 import type { RetryPolicy } from "../retry.ts";
 import type { Signal } from "../state/signal.ts";
 import { taskError } from "../state/signal.ts";
 import type { LiveExecution, WorkflowError } from "../state/snapshot.ts";
-import { completeCompensation, failCompensation, freezeWhenSettled, settleAwaited } from "./compensate.ts";
+import {
+  completeCompensation,
+  failCompensation,
+  freezeWhenSettled,
+  settleAwaited,
+} from "./compensate.ts";
+import { abortAttempt, callOf, requestJob } from "./dispatch.ts";
 import { failInstance } from "./end.ts";
+import { after, clockMs, isValueError } from "./evaluate.ts";
+import { settleCompleted, settleFailed } from "./execution.ts";
+import { dropTimer, noteStep, putLive, removeLive, setTimer, updateExecution } from "./turn.ts";
 import type { Turn } from "./turn.ts";
-import { dropTimer, putLive, removeLive, setTimer, updateExecution } from "./turn.ts";
-import { after, clockMs, completeStep, failStep, noteStep, requestJob, settleCompleted, step, walk } from "./walk.ts";
+import { goAstray, goOn, stepOf } from "./walk.ts";
 
 /** What becomes of an execution when an attempt at it has ended, one way or another. */
 
 export function succeed(turn: Turn, execution: LiveExecution, output: Json): void {
   if (execution.compensates !== undefined) {
     completeCompensation(turn, execution, output);
-  } else if (execution.phase === "AWAITED") {
-    settleCompleted(turn, step(turn, execution.stepId), execution, output);
-    removeLive(turn, execution);
+    return;
+  }
+  removeLive(turn, execution);
+  if (execution.phase === "AWAITED") {
+    settleCompleted(turn, stepOf(turn, execution.stepId), execution, output);
     freezeWhenSettled(turn);
   } else {
-    removeLive(turn, execution);
-    walk(turn, completeStep(turn, execution, output));
+    goOn(turn, execution, output);
   }
 }
 
@@ -33,7 +40,8 @@ export function failAttempt(
   { failure, retry, attempt }: Extract<Signal, { kind: "stepFailed" }>,
 ): void {
   const error = taskError(failure, execution.stepId, attempt);
-  retryOrFail(turn, execution, error, failure.retryable ? retry : undefined);
+  if (execution.phase === "AWAITED") settleAwaited(turn, execution, "CANCELLED");
+  else retryOrFail(turn, execution, error, failure.retryable ? retry : undefined);
 }
 
 /** An attempt that ran too long is a failed attempt of type TIMEOUT (CONTRACT 1.3). */
@@ -49,8 +57,8 @@ export function timeOutAttempt(
   abortAttempt(turn, execution, "the attempt timed out");
   const message =
     clock === "timeout"
-      ? `the attempt ran longer than its timeout`
-      : `the running task was silent for longer than its heartbeatTimeout`;
+      ? "the attempt ran longer than its timeout"
+      : "the running task was silent for longer than its heartbeatTimeout";
   retryOrFail(turn, execution, timeoutError(execution, attempt, message), retry);
 }
 
@@ -64,12 +72,13 @@ export function timeoutError(
 
 /** Its workers died of it, again and again: for an operator to see (CONTRACT 2, POISONED). */
 export function poison(turn: Turn, execution: LiveExecution, deliveries: number): void {
+  const { stepId, attempt } = execution;
   const error: WorkflowError = {
     kind: "POISONED",
     type: "POISONED",
-    message: `step "${execution.stepId}" was given to ${deliveries} workers, and each died while running it`,
-    stepId: execution.stepId,
-    attempt: execution.attempt,
+    message: `step "${stepId}" was given to ${deliveries} workers, and each died while running it`,
+    stepId,
+    attempt,
     details: { deliveries },
   };
   if (execution.compensates !== undefined) {
@@ -77,24 +86,19 @@ export function poison(turn: Turn, execution: LiveExecution, deliveries: number)
   } else if (execution.phase === "AWAITED") {
     settleAwaited(turn, execution, "UNKNOWN");
   } else {
-    updateExecution(turn, execution, { status: "FAILED", error, completedAt: turn.now });
-    noteStep(turn, "workflow.step.failed", execution, { error: { ...error } });
     removeLive(turn, execution);
+    settleFailed(turn, execution, error);
     failInstance(turn, error);
   }
 }
 
 /** RETRYING where the policy has another attempt, else FAILED for good. */
-export function retryOrFail(
+function retryOrFail(
   turn: Turn,
   execution: LiveExecution,
   error: WorkflowError,
   retry: RetryPolicy | undefined,
 ): void {
-  if (execution.phase === "AWAITED") {
-    settleAwaited(turn, execution, "CANCELLED");
-    return;
-  }
   const delayMs = retry && delayOfNextAttempt(turn, execution, error, retry);
   if (delayMs === undefined) failForGood(turn, execution, error);
   else retryLater(turn, execution, error, delayMs);
@@ -107,7 +111,7 @@ export function failForGood(turn: Turn, execution: LiveExecution, error: Workflo
     return;
   }
   removeLive(turn, execution);
-  walk(turn, failStep(turn, execution, error));
+  goAstray(turn, execution, error);
 }
 
 function delayOfNextAttempt(
@@ -121,6 +125,7 @@ function delayOfNextAttempt(
   return nextAttemptDelayMs(retry, attempt, random);
 }
 
+/** The schedule-to-start clock begins again when the next attempt becomes due. */
 function retryLater(
   turn: Turn,
   execution: LiveExecution,
@@ -130,7 +135,13 @@ function retryLater(
   const next = dropTimer(turn, { ...execution, attempt: execution.attempt + 1 }, "schedule");
   const retryAt = after(turn, delayMs);
   updateExecution(turn, next, { status: "RETRYING", error, retryAt });
-  putLive(turn, withScheduleClock(turn, next, delayMs));
+  const scheduleMs = scheduleClockMs(turn, next);
+  if (scheduleMs === null) {
+    putLive(turn, next);
+  } else {
+    setTimer(turn, "schedule", next, after(turn, delayMs + scheduleMs));
+    putLive(turn, { ...next, timers: [...next.timers, "schedule"] });
+  }
   requestJob(turn, callOf(turn, next), next, delayMs);
   noteStep(turn, "workflow.step.retrying", next, {
     attempt: execution.attempt,
@@ -139,24 +150,12 @@ function retryLater(
   });
 }
 
-/** The schedule-to-start clock begins again when the next attempt becomes due. */
-function withScheduleClock(turn: Turn, execution: LiveExecution, delayMs: number): LiveExecution {
-  const scheduleMs = clockMs(turn, callOf(turn, execution).scheduleTimeout);
-  if (scheduleMs === null) return execution;
-  setTimer(turn, "schedule", execution, after(turn, delayMs + scheduleMs));
-  return { ...execution, timers: [...execution.timers, "schedule"] };
-}
-
-function callOf(turn: Turn, { stepId, compensates }: LiveExecution): TaskCall {
-  const { steps, compensationSteps } = turn.definition;
-  const call = compensates === undefined ? steps.get(stepId) : compensationSteps.get(stepId);
-  return defined(call, stepId) as TaskCall;
-}
-
-export function abortAttempt(
-  turn: Turn,
-  { path, iteration }: LiveExecution,
-  reason: string,
-): void {
-  turn.aborts.set(`${path}#${iteration}`, { kind: "abort", path, iteration, reason });
+/** Its value was good when the step was entered; should it fail now, the attempt has no such clock. */
+function scheduleClockMs(turn: Turn, execution: LiveExecution): number | null {
+  try {
+    return clockMs(turn, callOf(turn, execution).scheduleTimeout);
+  } catch (thrown) {
+    if (isValueError(thrown)) return null;
+    throw thrown;
+  }
 }

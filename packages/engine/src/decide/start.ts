@@ -2,10 +2,11 @@ import type { Json } from "@millrace/expressions";
 import type { Definition } from "../definition/definition.ts";
 import type { Snapshot } from "../state/snapshot.ts";
 import { failInstance } from "./end.ts";
+import { clockMs, expressionError } from "./evaluate.ts";
+import { openTriggers } from "./listen.ts";
 import type { Turn } from "./turn.ts";
-import { changeStatus, clearTimer, note, setTimer } from "./turn.ts";
-import { openTriggers } from "./wait.ts";
-import { clockMs, expressionError, walk } from "./walk.ts";
+import { changeStatus, clearInstanceTimer, note, setInstanceTimer } from "./turn.ts";
+import { walk } from "./walk.ts";
 
 /** What the outside says about an instance that is to begin. */
 export interface NewInstance {
@@ -47,37 +48,39 @@ export function createSnapshot(definition: Definition, instance: NewInstance): S
 
 /** The instance exists, and begins later: it can be cancelled and can time out meanwhile. */
 export function schedule(turn: Turn, startAt: Date): void {
-  if (turn.before.version !== 0) return;
+  if (exists(turn)) return;
   note(turn, { type: "workflow.created", data: { startAt: startAt.toISOString() } });
-  if (!listen(turn)) return;
-  setTimer(turn, "start", { path: "", iteration: 0, attempt: 0 }, startAt);
-  turn.state.timers = [...turn.state.timers, "start"];
+  if (listen(turn)) setInstanceTimer(turn, "start", startAt);
 }
 
 export function start(turn: Turn): void {
   if (turn.state.status !== "CREATED") return;
-  const listening = turn.before.version > 0;
-  if (!listening) note(turn, { type: "workflow.created" });
-  if (turn.state.timers.includes("start")) {
-    clearTimer(turn, "start", "", 0);
-    turn.state.timers = turn.state.timers.filter((timer) => timer !== "start");
+  if (exists(turn)) {
+    clearInstanceTimer(turn, "start");
+  } else {
+    note(turn, { type: "workflow.created" });
+    if (!listen(turn)) return;
   }
-  if (!listening && !listen(turn)) return;
   changeStatus(turn, "RUNNING");
   turn.state.startedAt = turn.now;
   note(turn, { type: "workflow.started" });
   walk(turn, turn.definition.start);
 }
 
+/** It is stored, or an earlier signal of this same turn has created it. */
+function exists({ before, entries }: Turn): boolean {
+  return before.version > 0 || entries.length > 0;
+}
+
 /** Opens the cancellation triggers and sets the instance timeout. False where their values failed. */
 function listen(turn: Turn): boolean {
+  const { definition, state } = turn;
   try {
+    const timeoutMs = clockMs(turn, definition.timeout, {}, state.createdAt);
     openTriggers(turn);
-    const timeoutMs = clockMs(turn, turn.definition.timeout, {}, turn.state.createdAt);
-    if (timeoutMs === null) return true;
-    const dueAt = new Date(turn.state.createdAt.getTime() + timeoutMs);
-    setTimer(turn, "timeout", { path: "", iteration: 0, attempt: 0 }, dueAt);
-    turn.state.timers = [...turn.state.timers, "timeout"];
+    if (timeoutMs !== null) {
+      setInstanceTimer(turn, "timeout", new Date(state.createdAt.getTime() + timeoutMs));
+    }
     return true;
   } catch (thrown) {
     failInstance(turn, expressionError(thrown, null, "starting the instance"));

@@ -1,21 +1,19 @@
-import { defined } from "../assert.ts";
-import type { EventWaitStep } from "../definition/definition.ts";
 import type { Signal } from "../state/signal.ts";
 import type { LiveExecution } from "../state/snapshot.ts";
-import { executionKey } from "../state/snapshot.ts";
-import { isTerminal } from "../state/status.ts";
 import { settleAwaited } from "./compensate.ts";
+import { abortAttempt } from "./dispatch.ts";
 import { failInstance } from "./end.ts";
-import { abortAttempt, failForGood, timeoutError } from "./finish-step.ts";
-import { storedExecution } from "./scope.ts";
+import { failForGood, timeoutError } from "./finish-step.ts";
+import { attemptsMade, observeStatus } from "./scope.ts";
 import { start } from "./start.ts";
 import type { Turn } from "./turn.ts";
-import { closeWait, dropTimer, liveExecution, putLive, removeLive } from "./turn.ts";
-import { completeStep, failStep, walk } from "./walk.ts";
+import { dropTimer, liveExecution, putLive, removeLive } from "./turn.ts";
+import { timeOutWait } from "./wait.ts";
+import { goOn, walk } from "./walk.ts";
 
 /**
- * What a timer that has come due means. A timer fires once: it is void unless the execution is live,
- * still at the attempt for which it was set, and still lists it.
+ * What a timer that has come due means. A timer fires once: it is void unless the execution is live
+ * and still lists it, and for the schedule clock unless it was set for this very attempt.
  */
 export function fireTimer(turn: Turn, signal: Extract<Signal, { kind: "timerFired" }>): void {
   if (signal.path === "") {
@@ -30,7 +28,7 @@ export function fireTimer(turn: Turn, signal: Extract<Signal, { kind: "timerFire
       return timeOutWait(turn, execution);
     case "delay":
       removeLive(turn, execution);
-      return walk(turn, completeStep(turn, execution, undefined));
+      return goOn(turn, execution, undefined);
     case "continue":
       removeLive(turn, execution);
       return walk(turn, execution.stepId);
@@ -47,10 +45,11 @@ export function fireTimer(turn: Turn, signal: Extract<Signal, { kind: "timerFire
   }
 }
 
+/** Both are gone once the instance has ended. */
 function fireInstanceTimer(turn: Turn, { timer }: Extract<Signal, { kind: "timerFired" }>): void {
   if (!turn.state.timers.includes(timer)) return;
   if (timer === "start") start(turn);
-  if (timer !== "timeout" || isTerminal(turn.state.status)) return;
+  if (timer !== "timeout") return;
   failInstance(turn, {
     kind: "TIMEOUT",
     type: "TIMEOUT",
@@ -61,39 +60,25 @@ function fireInstanceTimer(turn: Turn, { timer }: Extract<Signal, { kind: "timer
   });
 }
 
-/**
- * FAILED by TIMEOUT, with or without handler. A wait that an event has taken is not timed out: the
- * commit checks, and on a conflict the event is applied first (DESIGN, Events).
- */
-function timeOutWait(turn: Turn, execution: LiveExecution): void {
-  const { stepId, path, iteration } = execution;
-  const { eventTimeout } = defined(turn.definition.steps.get(stepId), stepId) as EventWaitStep;
-  turn.guards.set(`wait:${executionKey(path, iteration)}`, { kind: "waitUnmatched", path, iteration });
-  removeLive(turn, execution);
-  closeWait(turn, path, iteration);
-  const error = timeoutError(execution, null, `no event came in time for step "${stepId}"`);
-  const handler = eventTimeout?.timeoutHandlerStepId;
-  walk(turn, failStep(turn, execution, error, handler));
-}
-
+/** It may be running or waiting for its next attempt, and then only earlier ones have been made. */
 function timeOutTotal(turn: Turn, execution: LiveExecution): void {
-  abortAttempt(turn, execution, "the step's totalTimeout passed");
   const { stepId, attempt } = execution;
+  const made = attempt > 1 ? attemptsMade(observeStatus(turn, execution), attempt) : attempt;
   const message = `step "${stepId}" took longer than its totalTimeout, retries included`;
-  failForGood(turn, execution, timeoutError(execution, attempt, message));
+  abortAttempt(turn, execution, "the step's totalTimeout passed");
+  failForGood(turn, { ...execution, attempt: made }, timeoutError(execution, made, message));
 }
 
 /** Only a step that no worker has taken yet; one that runs has met this clock. */
 function timeOutSchedule(turn: Turn, execution: LiveExecution): void {
-  const { stepId, path, iteration, attempt } = execution;
-  const { status, fence } = storedExecution(turn, path, iteration);
+  const { stepId, attempt } = execution;
+  const status = observeStatus(turn, execution);
   if (status === "RUNNING") {
-    turn.observedRunning.add(executionKey(path, iteration));
     putLive(turn, dropTimer(turn, execution, "schedule"));
     return;
   }
-  turn.guards.set(executionKey(path, iteration), { kind: "execution", path, iteration, status, fence });
-  abortAttempt(turn, execution, "the step's scheduleTimeout passed");
+  const made = attemptsMade(status, attempt);
   const message = `no worker took step "${stepId}" within its scheduleTimeout`;
-  failForGood(turn, execution, timeoutError(execution, attempt, message));
+  abortAttempt(turn, execution, "the step's scheduleTimeout passed");
+  failForGood(turn, { ...execution, attempt: made }, timeoutError(execution, made, message));
 }

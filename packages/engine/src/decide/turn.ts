@@ -1,3 +1,4 @@
+import { invariant } from "../assert.ts";
 import type { Definition } from "../definition/definition.ts";
 import type {
   Command,
@@ -9,14 +10,14 @@ import type {
   NewWait,
 } from "../state/decision.ts";
 import type { Reads } from "../state/reads.ts";
-import type { LiveExecution, Snapshot, TimerKind } from "../state/snapshot.ts";
+import type { JsonObject, LiveExecution, Snapshot, TimerKind } from "../state/snapshot.ts";
 import { executionKey } from "../state/snapshot.ts";
-import type { InstanceStatus } from "../state/status.ts";
+import type { InstanceStatus, StepStatus } from "../state/status.ts";
 import { instanceChanges } from "../state/status.ts";
-import { invariant } from "../assert.ts";
 
 type Mutable<T> = { -readonly [K in keyof T]: T[K] };
 type CommandOf<K extends Command["kind"]> = Extract<Command, { kind: K }>;
+type UpdatedRow = ExecutionUpdate & { readonly stepId: string };
 
 /**
  * One decision in the making: a private copy of the snapshot, and everything that will be written
@@ -30,8 +31,8 @@ export interface Turn {
   readonly before: Snapshot;
   readonly state: Mutable<Snapshot>;
   readonly inserts: Map<string, NewExecution>;
-  readonly updates: Map<string, ExecutionUpdate>;
-  /** By path: the execution that this turn made or changed last. */
+  readonly updates: Map<string, UpdatedRow>;
+  /** By path: key of the execution that this turn made or changed last. */
   readonly touched: Map<string, string>;
   readonly waits: Map<string, CommandOf<"openWait"> | CommandOf<"closeWait">>;
   readonly rekeys: Map<string, CommandOf<"rekeyWait">>;
@@ -46,15 +47,13 @@ export interface Turn {
   settled: boolean;
 }
 
-export function openTurn(
-  definition: Definition,
-  before: Snapshot,
-  reads: Reads,
-  now: Date,
-): Turn {
+/** An instance that is not stored yet has no rows: nothing of it can be missing. */
+const nothingStored: Reads = { latest: new Map(), executions: new Map(), all: true };
+
+export function openTurn(definition: Definition, before: Snapshot, reads: Reads, now: Date): Turn {
   return {
     definition,
-    reads,
+    reads: before.version === 0 && reads.executions.size === 0 ? nothingStored : reads,
     now,
     before,
     state: { ...before },
@@ -101,6 +100,21 @@ export function note(turn: Turn, entry: HistoryEntry): void {
   turn.entries.push(entry);
 }
 
+export function noteStep(
+  turn: Turn,
+  type: string,
+  { stepId, path, iteration, attempt }: LiveExecution,
+  data?: JsonObject,
+): void {
+  note(turn, {
+    type,
+    stepId,
+    ...(path !== stepId && { path }),
+    ...(iteration > 1 && { iteration }),
+    ...(attempt > 1 ? { data: { attempt, ...data } } : data && { data }),
+  });
+}
+
 /** @throws InvariantError where the table of allowed changes has no such change. */
 export function changeStatus(turn: Turn, to: InstanceStatus): void {
   const from = turn.state.status;
@@ -110,6 +124,12 @@ export function changeStatus(turn: Turn, to: InstanceStatus): void {
   note(turn, { type: "workflow.status", data: { from, to } });
 }
 
+/** Status and compensation are final: what the instance still had waiting goes in this commit. */
+export function settle(turn: Turn): void {
+  turn.state.completedAt = turn.now;
+  turn.settled = true;
+}
+
 // Live executions
 
 export function liveExecution(
@@ -117,8 +137,7 @@ export function liveExecution(
   path: string,
   iteration: number,
 ): LiveExecution | undefined {
-  const key = executionKey(path, iteration);
-  return Object.hasOwn(turn.state.live, key) ? turn.state.live[key] : undefined;
+  return turn.state.live[executionKey(path, iteration)];
 }
 
 export function putLive(turn: Turn, execution: LiveExecution): void {
@@ -126,12 +145,14 @@ export function putLive(turn: Turn, execution: LiveExecution): void {
   turn.state.live = { ...turn.state.live, [key]: execution };
 }
 
-/** The execution is no longer live: its timers and its wait go with it. */
+/** The execution is no longer live: its timers, its wait and its job go with it. */
 export function removeLive(turn: Turn, execution: LiveExecution): void {
-  for (const timer of execution.timers) {
-    clearTimer(turn, timer, execution.path, execution.iteration);
+  const { path, iteration, phase, stepId } = execution;
+  const key = executionKey(path, iteration);
+  for (const timer of execution.timers) clearTimer(turn, timer, path, iteration);
+  if (phase === "WAITING" && turn.definition.steps.get(stepId)?.type === "EVENT_WAIT") {
+    closeWait(turn, path, iteration);
   }
-  const key = executionKey(execution.path, execution.iteration);
   turn.dispatches.delete(key);
   const { [key]: _removed, ...live } = turn.state.live;
   turn.state.live = live;
@@ -145,38 +166,49 @@ export function insertExecution(turn: Turn, execution: NewExecution): void {
   turn.touched.set(execution.path, key);
 }
 
+/** What changes of a row. What is not named stays as this turn has left it so far. */
+export interface RowChange extends Partial<
+  Pick<
+    ExecutionUpdate,
+    "attempt" | "output" | "error" | "completion" | "completedAt" | "retryAt" | "awaited"
+  >
+> {
+  readonly status: StepStatus;
+}
+
 /** Changes a row; one that this same turn inserts simply begins that way. */
-export function updateExecution(
-  turn: Turn,
-  execution: LiveExecution,
-  change: Pick<ExecutionUpdate, "status"> & Partial<ExecutionUpdate>,
-): void {
-  const { path, iteration } = execution;
+export function updateExecution(turn: Turn, execution: LiveExecution, change: RowChange): void {
+  const { stepId, path, iteration, attempt } = execution;
   const key = executionKey(path, iteration);
   turn.touched.set(path, key);
   const inserted = turn.inserts.get(key);
-  const earlier = turn.updates.get(key);
-  const update: ExecutionUpdate = {
+  if (inserted !== undefined) {
+    const { awaited: _awaited, retryAt: _retryAt, ...begins } = change;
+    turn.inserts.set(key, { ...inserted, attempt, ...begins });
+    return;
+  }
+  const {
+    completion = null,
+    completedAt = null,
+    output,
+    error = null,
+  } = turn.updates.get(key) ?? {};
+  turn.updates.set(key, {
+    stepId,
     path,
     iteration,
-    attempt: change.attempt ?? execution.attempt,
-    output: change.output ?? earlier?.output,
-    error: change.error ?? earlier?.error ?? null,
-    completion: change.completion ?? null,
-    completedAt: change.completedAt ?? null,
-    retryAt: change.retryAt ?? null,
-    awaited: change.awaited ?? false,
-    status: change.status,
-  };
-  if (inserted === undefined) {
-    turn.updates.set(key, update);
-  } else {
-    const { status, attempt, output, error, completion, completedAt } = update;
-    turn.inserts.set(key, { ...inserted, status, attempt, output, error, completion, completedAt });
-  }
+    attempt,
+    output,
+    error,
+    completion,
+    completedAt,
+    retryAt: null,
+    awaited: false,
+    ...change,
+  });
 }
 
-// Waits and timers. A row that was opened or set in this same turn simply never comes to be.
+// Waits and timers. What was opened or set in this same turn simply never comes to be.
 
 export function openWait(turn: Turn, wait: NewWait): void {
   turn.waits.set(executionKey(wait.path, wait.iteration), { kind: "openWait", wait });
@@ -192,18 +224,22 @@ export function closeWait(turn: Turn, path: string, iteration: number): void {
 export function setTimer(
   turn: Turn,
   timer: TimerKind,
-  { path, iteration, attempt }: { path: string; iteration: number; attempt: number },
+  { path, iteration, attempt }: Pick<LiveExecution, "path" | "iteration" | "attempt">,
   dueAt: Date,
 ): void {
   const key = `${timer}:${executionKey(path, iteration)}`;
   turn.timers.set(key, { kind: "setTimer", timer, path, iteration, attempt, dueAt });
 }
 
-export function clearTimer(turn: Turn, timer: TimerKind, path: string, iteration: number): void {
-  const key = `${timer}:${executionKey(path, iteration)}`;
-  const stored = turn.before.live[executionKey(path, iteration)]?.timers ?? turn.before.timers;
-  if (stored.includes(timer)) turn.timers.set(key, { kind: "clearTimer", timer, path, iteration });
-  else turn.timers.delete(key);
+function clearTimer(turn: Turn, timer: TimerKind, path: string, iteration: number): void {
+  const execution = executionKey(path, iteration);
+  const key = `${timer}:${execution}`;
+  const stored = path === "" ? turn.before.timers : turn.before.live[execution]?.timers;
+  if (stored?.includes(timer) === true) {
+    turn.timers.set(key, { kind: "clearTimer", timer, path, iteration });
+  } else {
+    turn.timers.delete(key);
+  }
 }
 
 /** Clears one timer of an execution that stays live. */
@@ -213,8 +249,14 @@ export function dropTimer(turn: Turn, execution: LiveExecution, timer: TimerKind
   return { ...execution, timers: execution.timers.filter((other) => other !== timer) };
 }
 
-/** The instance's own timers have an empty path. */
-export function clearInstanceTimers(turn: Turn): void {
-  for (const timer of turn.state.timers) clearTimer(turn, timer, "", 0);
-  turn.state.timers = [];
+/** The timers of the instance itself have no path. */
+export function setInstanceTimer(turn: Turn, timer: TimerKind, dueAt: Date): void {
+  setTimer(turn, timer, { path: "", iteration: 0, attempt: 0 }, dueAt);
+  turn.state.timers = [...turn.state.timers, timer];
+}
+
+export function clearInstanceTimer(turn: Turn, timer: TimerKind): void {
+  if (!turn.state.timers.includes(timer)) return;
+  clearTimer(turn, timer, "", 0);
+  turn.state.timers = turn.state.timers.filter((other) => other !== timer);
 }

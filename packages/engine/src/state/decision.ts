@@ -29,13 +29,15 @@ export interface NewExecution {
   readonly compensates: string | null;
 }
 
-/** Changed columns of a step row that exists. */
+/** What a step row that exists becomes. Null takes the place of what was there. */
 export interface ExecutionUpdate {
   readonly path: string;
   readonly iteration: number;
   readonly status: StepStatus;
   readonly attempt: number;
+  /** Undefined: as it was. */
   readonly output: Json | undefined;
+  /** Of a FAILED step, or of the last attempt while RETRYING; null once it has gone well. */
   readonly error: WorkflowError | null;
   readonly completion: number | null;
   readonly completedAt: Date | null;

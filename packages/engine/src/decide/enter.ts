@@ -1,0 +1,153 @@
+import type { Json } from "@millrace/expressions";
+import { defined } from "../assert.ts";
+import type { DelayStep, EndStep, EventWaitStep, SetStep, Step } from "../definition/definition.ts";
+import { resolveTime } from "../definition/time.ts";
+import type { JsonObject, LiveExecution, WorkflowError } from "../state/snapshot.ts";
+import { dispatchTask } from "./dispatch.ts";
+import { cancelInstance, completeInstance, completeWith, failInstance } from "./end.ts";
+import { after, clockMs, textOf } from "./evaluate.ts";
+import { insertInstant, settleCompleted } from "./execution.ts";
+import { matcherFields } from "./listen.ts";
+import { evaluateTemplate, scopeFor } from "./scope.ts";
+import { noteStep, openWait, putLive, setTimer, updateExecution } from "./turn.ts";
+import type { Turn } from "./turn.ts";
+
+/**
+ * Beginning one execution, by the type of its step. Whatever can fail is evaluated first, so that a
+ * step whose values fail has left nothing behind.
+ */
+
+/**
+ * @returns Whether the step is done at once and the walk goes on; else it stays live, or has ended
+ *   the instance.
+ * @throws ExpressionError, BadValueError
+ */
+export function enterStep(turn: Turn, current: Step, execution: LiveExecution): boolean {
+  switch (current.type) {
+    case "TASK": {
+      const { input } = current;
+      const value = input === undefined ? undefined : (evaluateTemplate(turn, input) ?? null);
+      dispatchTask(turn, current, execution, value);
+      return false;
+    }
+    case "EVENT_WAIT":
+      enterEventWait(turn, current, execution);
+      return false;
+    case "DELAY":
+      enterDelay(turn, current, execution);
+      return false;
+    case "CHOICE":
+      insertInstant(turn, current.type, execution);
+      settleCompleted(turn, current, execution, undefined);
+      return true;
+    case "SET":
+      enterSet(turn, current, execution);
+      return true;
+    case "END":
+      enterEnd(turn, current, execution);
+      return false;
+  }
+}
+
+function enterEventWait(turn: Turn, current: EventWaitStep, execution: LiveExecution): void {
+  const { stepId, path, iteration } = execution;
+  const matcher = matcherFields(turn, current);
+  const timeoutMs = clockMs(turn, current.eventTimeout?.duration);
+  const lookbackFrom = lookbackStart(turn, current);
+  insertInstant(turn, current.type, execution);
+  updateExecution(turn, execution, { status: "WAITING" });
+  const { deliver } = current;
+  openWait(turn, { ...matcher, path, iteration, stepId, purpose: "STEP", deliver, lookbackFrom });
+  if (timeoutMs !== null) setTimer(turn, "wait", execution, after(turn, timeoutMs));
+  putLive(turn, {
+    ...execution,
+    phase: "WAITING",
+    timers: timeoutMs === null ? [] : ["wait"],
+    ...(!current.keyIsFixed && { waitKey: matcher.key }),
+  });
+  noteStep(turn, "workflow.step.waiting", execution, { pattern: matcher.pattern });
+}
+
+function lookbackStart(turn: Turn, { lookback }: EventWaitStep): Date | null {
+  if (lookback === "instance") return turn.state.createdAt;
+  const ms = clockMs(turn, lookback);
+  return ms === null ? null : after(turn, -ms);
+}
+
+function enterDelay(turn: Turn, current: DelayStep, execution: LiveExecution): void {
+  const ms = clockMs(turn, current.duration);
+  const dueAt = ms === null ? untilTime(turn, current) : after(turn, ms);
+  insertInstant(turn, current.type, execution);
+  updateExecution(turn, execution, { status: "WAITING" });
+  setTimer(turn, "delay", execution, dueAt);
+  putLive(turn, { ...execution, phase: "WAITING", timers: ["delay"] });
+  noteStep(turn, "workflow.step.waiting", execution, { until: dueAt.toISOString() });
+}
+
+function untilTime(turn: Turn, { until, stepId }: DelayStep): Date {
+  const template = defined(until, `until of step ${stepId}`);
+  return resolveTime(template, scopeFor(turn, template));
+}
+
+function enterSet(turn: Turn, current: SetStep, execution: LiveExecution): void {
+  const values = current.variables.map(
+    ([name, template]) => [name, evaluateTemplate(turn, template)] as const,
+  );
+  insertInstant(turn, current.type, execution);
+  setVariables(turn, values);
+  settleCompleted(turn, current, execution, undefined);
+}
+
+/** An undefined value leaves its variable as it was. */
+export function setVariables(
+  turn: Turn,
+  values: readonly (readonly [string, Json | undefined])[],
+): void {
+  const known = values.flatMap(([name, value]) => (value === undefined ? [] : [[name, value]]));
+  if (known.length === 0) return;
+  turn.state.variables = { ...turn.state.variables, ...Object.fromEntries(known) };
+}
+
+/** An END step is COMPLETED whatever its outcome; the instance ends wherever it stands. */
+function enterEnd(turn: Turn, current: EndStep, execution: LiveExecution): void {
+  const value = (template: EndStep["output"]) => template && evaluateTemplate(turn, template);
+  const output = value(current.output);
+  const error = value(current.error);
+  const reason = value(current.reason);
+  insertInstant(turn, current.type, execution);
+  settleCompleted(turn, current, execution, output);
+  switch (current.outcome) {
+    case "COMPLETED":
+      return current.output === undefined
+        ? completeInstance(turn)
+        : completeWith(turn, output ?? null);
+    case "FAILED":
+      return failInstance(turn, endError(current.stepId, error));
+    case "CANCELLED":
+      return cancelInstance(turn, {
+        reason: textOf(reason) ?? null,
+        requestedBy: `step:${current.stepId}`,
+        requestedAt: turn.now.toISOString(),
+        source: "END",
+        shouldCompensate: true,
+      });
+  }
+}
+
+/** As a rule `{ type, message, details }`; a text alone is the message. */
+function endError(stepId: string, value: Json | undefined): WorkflowError {
+  const { type, message = value, details = null } = isObject(value) ? value : {};
+  return {
+    kind: "END",
+    type: textOf(type) ?? "FAILED",
+    message:
+      (isObject(message) ? undefined : textOf(message)) ?? `the workflow ended at step "${stepId}"`,
+    stepId,
+    attempt: null,
+    details,
+  };
+}
+
+function isObject(value: Json | undefined): value is JsonObject {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}

@@ -1,0 +1,144 @@
+import type { Json } from "@millrace/expressions";
+import { ExpressionError } from "@millrace/expressions";
+import type { EventMatcher } from "../definition/definition.ts";
+import { BadValueError } from "../errors.ts";
+import type { NewWait } from "../state/decision.ts";
+import type { LiveExecution } from "../state/snapshot.ts";
+import { executionKey } from "../state/snapshot.ts";
+import { evaluateTemplate, scopeFor } from "./scope.ts";
+import type { Turn } from "./turn.ts";
+import { closeWait, openWait, putLive } from "./turn.ts";
+
+/**
+ * What an instance listens to: the waits of its steps and its cancellation triggers, each stored with
+ * a pattern and a key by which an event finds it.
+ */
+
+/** The path of cancellation triggers among the waits; their iteration is their index from 1. */
+export const triggerPath = "$cancel";
+
+export type WaitKey = readonly Json[] | "NEVER";
+
+/** What steps and triggers store alike. @throws ExpressionError, BadValueError */
+export function matcherFields(
+  turn: Turn,
+  matcher: EventMatcher,
+): Pick<NewWait, "pattern" | "eventPaths" | "key"> {
+  return {
+    pattern: patternOf(evaluateTemplate(turn, matcher.eventPattern)),
+    eventPaths: matcher.conjuncts.map(({ eventPath }) => eventPath.join(".")),
+    key: waitKeyOf(turn, matcher),
+  };
+}
+
+function patternOf(value: Json | undefined): string {
+  if (typeof value === "string" && value !== "") return value;
+  throw new BadValueError(`eventPattern must be a text, not ${JSON.stringify(value)}`);
+}
+
+/**
+ * The instance's values for the equality conjuncts of a condition. A side that is missing, or is no
+ * scalar, equals nothing (CONTRACT 1.2).
+ */
+function waitKeyOf(turn: Turn, { conjuncts }: EventMatcher): WaitKey {
+  const key = conjuncts.map(({ value }) => conjunctValue(turn, value));
+  return key.every(isScalar) ? key : "NEVER";
+}
+
+/** A side that cannot be evaluated equals nothing, as the whole condition would be false. */
+function conjunctValue(turn: Turn, value: EventMatcher["conjuncts"][number]["value"]): unknown {
+  try {
+    return value.evaluate(scopeFor(turn, value));
+  } catch (thrown) {
+    if (thrown instanceof ExpressionError) return undefined;
+    throw thrown;
+  }
+}
+
+function isScalar(value: unknown): value is Json {
+  if (typeof value === "number") return Number.isFinite(value);
+  return value === null || typeof value === "string" || typeof value === "boolean";
+}
+
+/** Opens the cancellation triggers of an instance that begins. @throws ExpressionError, BadValueError */
+export function openTriggers(turn: Turn): void {
+  const triggers = turn.definition.cancellationTriggers.map((trigger, index) => ({
+    ...matcherFields(turn, trigger),
+    iteration: index + 1,
+    keyIsFixed: trigger.keyIsFixed,
+  }));
+  for (const { keyIsFixed, ...trigger } of triggers) {
+    openWait(turn, {
+      ...trigger,
+      path: triggerPath,
+      stepId: null,
+      purpose: "CANCEL",
+      deliver: "ALL",
+      lookbackFrom: null,
+    });
+    if (!keyIsFixed) putTriggerKey(turn, trigger.iteration, trigger.key);
+  }
+}
+
+/** Closes them, where they have been opened. */
+export function closeTriggers(turn: Turn): void {
+  turn.definition.cancellationTriggers.forEach((_trigger, index) => {
+    const iteration = index + 1;
+    const opened = turn.waits.has(executionKey(triggerPath, iteration));
+    if (opened || turn.before.version > 0) closeWait(turn, triggerPath, iteration);
+  });
+  turn.state.triggerKeys = {};
+}
+
+function putTriggerKey(turn: Turn, iteration: number, key: WaitKey): void {
+  turn.state.triggerKeys = { ...turn.state.triggerKeys, [iteration]: key };
+}
+
+/**
+ * Writes the keys of open waits again where what they read has changed: conditions see the state at
+ * delivery (DESIGN, Events).
+ */
+export function refreshKeys(turn: Turn): void {
+  const changed =
+    turn.state.variables !== turn.before.variables ||
+    turn.state.status !== turn.before.status ||
+    turn.touched.size > 0;
+  if (!changed) return;
+  for (const execution of Object.values(turn.state.live)) {
+    if (execution.waitKey !== undefined) refreshWait(turn, execution, execution.waitKey);
+  }
+  for (const [index, key] of Object.entries(turn.state.triggerKeys)) {
+    refreshTrigger(turn, Number(index), key);
+  }
+}
+
+function refreshWait(turn: Turn, execution: LiveExecution, key: WaitKey): void {
+  const { stepId, path, iteration } = execution;
+  const current = turn.definition.steps.get(stepId);
+  if (current?.type !== "EVENT_WAIT") return;
+  const fresh = waitKeyOf(turn, current);
+  if (sameKey(fresh, key)) return;
+  putLive(turn, { ...execution, waitKey: fresh });
+  rekey(turn, path, iteration, fresh);
+}
+
+function refreshTrigger(turn: Turn, iteration: number, key: WaitKey): void {
+  const trigger = turn.definition.cancellationTriggers[iteration - 1];
+  if (trigger === undefined) return;
+  const fresh = waitKeyOf(turn, trigger);
+  if (sameKey(fresh, key)) return;
+  putTriggerKey(turn, iteration, fresh);
+  rekey(turn, triggerPath, iteration, fresh);
+}
+
+function rekey(turn: Turn, path: string, iteration: number, key: WaitKey): void {
+  const execution = executionKey(path, iteration);
+  const opened = turn.waits.get(execution);
+  if (opened?.kind === "openWait") openWait(turn, { ...opened.wait, key });
+  else turn.rekeys.set(execution, { kind: "rekeyWait", path, iteration, key });
+}
+
+function sameKey(one: WaitKey, other: WaitKey): boolean {
+  if (one === "NEVER" || other === "NEVER") return one === other;
+  return one.every((value, index) => value === other[index]);
+}
