@@ -20,16 +20,26 @@ const inside: Readonly<Record<string, string>> = {
   "apps/cli": "errors of a caller",
 };
 
+/** Codes of the store that the API's error handler translates; see `TRANSLATED` there. */
+const translated = [
+  "TRANSACTION_CONFLICT",
+  "STATEMENT_TIMEOUT",
+  "BAD_CURSOR",
+  // These two are faults of our own: INTERNAL.
+  "DATA_REFUSED",
+  "DATABASE_FAULT",
+];
+
 test("every code of an error that can reach a caller is in the contract's table", () => {
   const found = sources()
     .filter((file) => !Object.keys(inside).some((folder) => file.startsWith(`${folder}/`)))
     .flatMap((file) => codesIn(file).map((code) => ({ file, code })));
 
   expect(found.length).toBeGreaterThan(10);
-  expect(found.filter(({ code }) => !isErrorCode(code))).toEqual([]);
+  expect(found.filter(({ code }) => !isErrorCode(code) && !translated.includes(code))).toEqual([]);
 });
 
-test("every code of the table says its status and title, and types are not shared", () => {
+test("every code of the table says its status and its title", () => {
   for (const [code, { status, title }] of Object.entries(ERROR_CODES)) {
     expect(status, code).toBeGreaterThanOrEqual(400);
     expect(title, code).toMatch(/^[A-Z]/);

@@ -70,7 +70,15 @@ export async function createApp({ runtime, log, onAnswered }: AppOptions): Promi
   http.setErrorHandler(answerError);
   addJsonDoor(http);
 
+  let inFlight = 0;
+  let onIdle: (() => void) | undefined;
   http.addHook("onRequest", (request, reply, done) => {
+    inFlight += 1;
+    // Comes after the last byte, and also when the caller hangs up, of which `onResponse` hears nothing.
+    reply.raw.once("close", () => {
+      inFlight -= 1;
+      if (inFlight === 0) onIdle?.();
+    });
     void reply.header("x-request-id", request.id);
     done(
       stopping.signal.aborted
@@ -109,6 +117,9 @@ export async function createApp({ runtime, log, onAnswered }: AppOptions): Promi
     routes,
     async close() {
       stopping.abort();
+      // A connection over which nothing was asked yet is not idle to Node, and would be waited for.
+      onIdle = () => http.server.closeAllConnections();
+      if (inFlight === 0) onIdle();
       await http.close();
     },
   };

@@ -74,22 +74,26 @@ interface CodedError extends Error {
 }
 
 function factsOf(error: unknown, requestId: string | undefined): Facts {
-  if (!isCoded(error)) return isAway(error) ? DATABASE_AWAY : internal(requestId);
-  if (isErrorCode(error.code)) {
-    const { code, message, problems, retryAfterSeconds, headers, members } = error;
-    return { code, detail: message, problems, retryAfterSeconds, headers, members };
-  }
-  const known = FRAMEWORK_ERRORS[error.code];
-  if (known) return known;
-  if (isAway(error)) return DATABASE_AWAY;
-  return CONFLICTS.has(error.code) ? BUSY : internal(requestId);
+  if (!isCoded(error)) return internal(requestId);
+  const translated = TRANSLATED[error.code];
+  if (translated) return translated;
+  if (!isErrorCode(error.code)) return internal(requestId);
+  const { code, message, problems, retryAfterSeconds, headers, members } = error;
+  return { code, detail: message, problems, retryAfterSeconds, headers, members };
 }
 
 function isCoded(error: unknown): error is CodedError {
   return error instanceof Error && "code" in error && typeof error.code === "string";
 }
 
-const FRAMEWORK_ERRORS: Readonly<Record<string, Facts>> = {
+const BUSY: Facts = {
+  code: "BUSY",
+  detail: "too much is going on at the moment; what was asked was not promised, ask again",
+  retryAfterSeconds: 1,
+};
+
+/** What the framework and the store say in terms of their own. */
+const TRANSLATED: Readonly<Record<string, Facts>> = {
   FST_ERR_CTP_BODY_TOO_LARGE: {
     code: "PAYLOAD_TOO_LARGE",
     detail: "a body has at most 1 MiB (1,048,576 bytes)",
@@ -106,54 +110,21 @@ const FRAMEWORK_ERRORS: Readonly<Record<string, Facts>> = {
   },
   FST_ERR_BAD_URL: { code: "BAD_ID", detail: "the path holds a malformed %-escape" },
   FST_ERR_REQ_ABORTED: { code: "INVALID_BODY", detail: "the body ended too soon" },
+
+  // The store's message names hosts; that is for the log.
+  DATABASE_UNAVAILABLE: {
+    code: "DATABASE_UNAVAILABLE",
+    detail:
+      "the database does not answer at the moment; what was asked was not promised, ask again",
+    retryAfterSeconds: 1,
+  },
+  TRANSACTION_CONFLICT: BUSY,
+  STATEMENT_TIMEOUT: BUSY,
+  BAD_CURSOR: {
+    code: "INVALID_CURSOR",
+    detail: "the cursor is not one that this list gave out",
+  },
 };
-
-const DATABASE_AWAY: Facts = {
-  code: "DATABASE_UNAVAILABLE",
-  detail: "the database does not answer at the moment; what was asked was not promised, ask again",
-  retryAfterSeconds: 1,
-};
-
-const BUSY: Facts = {
-  code: "BUSY",
-  detail: "too many changes at the same time; ask again",
-  retryAfterSeconds: 1,
-};
-
-/** SQLSTATEs that say: the same transaction again may succeed. */
-const CONFLICTS = new Set(["40001", "40P01", "55P03"]);
-
-/** Errors of the system and SQLSTATEs by which a database is away, or not taking anybody in. */
-const AWAY = new Set([
-  "ECONNREFUSED",
-  "ECONNRESET",
-  "ENOTFOUND",
-  "EAI_AGAIN",
-  "EPIPE",
-  "ETIMEDOUT",
-  "EHOSTUNREACH",
-  "ENETUNREACH",
-  "ENOENT",
-  "25006",
-  "53300",
-  "53400",
-  "57P01",
-  "57P02",
-  "57P03",
-  "57P05",
-]);
-const AWAY_MESSAGE =
-  /Connection terminated|timeout exceeded when trying to connect|connection timeout|Cannot use a pool after calling end/i;
-
-/** Whether this error, or what caused it, is the connection to the database. */
-function isAway(error: unknown): boolean {
-  for (let at = error, depth = 0; at instanceof Error && depth < 5; at = at.cause, depth += 1) {
-    const code = "code" in at && typeof at.code === "string" ? at.code : "";
-    if (AWAY.has(code) || code.startsWith("08") || AWAY_MESSAGE.test(at.message)) return true;
-    if (at instanceof AggregateError && at.errors.some(isAway)) return true;
-  }
-  return false;
-}
 
 function internal(requestId: string | undefined): Facts {
   const where = requestId === undefined ? "the log" : `the log, under request ${requestId}`;

@@ -115,8 +115,8 @@ export const SETTINGS = {
     schema: list(/^[A-Za-z0-9][A-Za-z0-9_.-]{0,127}$/),
     default: "default",
     form: "names separated by commas",
-    about: "Queues that a worker takes steps from.",
-    programs: ["worker"],
+    about: "Queues that a worker takes steps from, and whose depth the API tells in its metrics.",
+    programs: ["api", "worker"],
   },
   MILLRACE_GRACE: {
     schema: duration(0, 3_600_000),
