@@ -63,7 +63,7 @@ export const worker: Command = defineCommand({
     "millrace worker --tasks ./tasks --queues mail,reports --concurrency 50",
   ],
   run: async (_, { options, positionals }) => {
-    const concurrency = integerOf("--concurrency", options.concurrency, { min: 1, max: 10_000 });
+    const concurrency = integerOf("--concurrency", options.concurrency, { min: 1, max: 1_000 });
     return serve("worker", {
       MILLRACE_TASKS: listOf([...options.tasks, ...positionals]),
       MILLRACE_QUEUES: listOf(options.queues),
