@@ -10,17 +10,19 @@ import type { Turn } from "./turn.ts";
 /** Steps whose output can become the instance's (CONTRACT 1, Default `output`). */
 const outputTypes: ReadonlySet<Step["type"]> = new Set(["TASK", "EVENT_WAIT"]);
 
-/** The next execution of a step. */
-export function newExecution(turn: Turn, { stepId, repeats }: Step): LiveExecution {
-  const iteration = repeats ? countIteration(turn, stepId) : 1;
+/** The next execution of a step, counted as begun. */
+export function newExecution(turn: Turn, current: Step): LiveExecution {
+  const { stepId, repeats } = current;
+  const iteration = nextIteration(turn, current);
+  if (repeats) turn.state.iterations = { ...turn.state.iterations, [stepId]: iteration };
   return { stepId, path: stepId, iteration, phase: "ACTIVE", attempt: 1, timers: [] };
 }
 
-function countIteration(turn: Turn, path: string): number {
-  const { iterations } = turn.state;
-  const count = (Object.hasOwn(iterations, path) ? (iterations[path] ?? 0) : 0) + 1;
-  turn.state.iterations = { ...iterations, [path]: count };
-  return count;
+/** Only steps on a cycle are counted: any other is entered once. */
+export function nextIteration({ state }: Turn, { stepId, repeats }: Step): number {
+  const { iterations } = state;
+  if (!repeats || !Object.hasOwn(iterations, stepId)) return 1;
+  return (iterations[stepId] ?? 0) + 1;
 }
 
 /** The row of an execution that no worker runs; the status that it begins with is set next. */

@@ -8,6 +8,7 @@ import { expressionError } from "./evaluate.ts";
 import {
   insertInstant,
   newExecution,
+  nextIteration,
   settleCompleted,
   settleFailed,
   settleSkipped,
@@ -29,7 +30,7 @@ const maxWalk = 1_000;
 export function walk(turn: Turn, stepId: string | undefined): void {
   for (let next = stepId; next !== undefined; next = pass(turn, stepOf(turn, next))) {
     turn.walked += 1;
-    if (turn.walked > maxWalk) return park(turn, next);
+    if (turn.walked > maxWalk) return park(turn, stepOf(turn, next));
   }
 }
 
@@ -124,12 +125,16 @@ function chooseTransition(
   return conditions.find(({ when }) => evaluateCondition(turn, when))?.to ?? otherwise;
 }
 
-/** A walk that was cut short goes on in a decision of its own, which a timer due now brings about. */
-function park(turn: Turn, stepId: string): void {
+/**
+ * A walk that was cut short goes on in a decision of its own, which a timer due now brings about. The
+ * step waits under the iteration that it will have, so that a repeated timer is void.
+ */
+function park(turn: Turn, current: Step): void {
+  const { stepId } = current;
   const parked: LiveExecution = {
     stepId,
     path: stepId,
-    iteration: 0,
+    iteration: nextIteration(turn, current),
     phase: "READY",
     attempt: 1,
     timers: ["continue"],

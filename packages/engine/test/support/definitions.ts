@@ -1,0 +1,44 @@
+import { readFileSync } from "node:fs";
+import type { WorkflowDefinition } from "@millrace/contract";
+import type { Definition } from "../../src/definition/definition.ts";
+import { compileDefinition } from "../../src/definition/compile.ts";
+import { validateDefinition } from "../../src/definition/validate.ts";
+
+const fixtures = new URL("../../../../test/fixtures/definitions/", import.meta.url);
+
+/** What a test says of a definition; the rest has defaults. Steps without a type are TASKs. */
+export interface Sketch extends Omit<Partial<WorkflowDefinition>, "steps" | "compensationSteps"> {
+  readonly steps: readonly object[];
+  readonly compensationSteps?: readonly object[];
+}
+
+/** Compiles a sketch as registration would, warnings aside. */
+export function define(sketch: Sketch): Definition {
+  const withTask = (step: object) => ({ type: "TASK", ...taskOf(step), ...step });
+  return compiled({
+    id: "test",
+    ...sketch,
+    steps: sketch.steps.map(withTask),
+    ...(sketch.compensationSteps && {
+      compensationSteps: sketch.compensationSteps.map(withTask),
+    }),
+  });
+}
+
+/** Compiles one of the documents that are kept as files. */
+export function fixture(name: string): Definition {
+  return compiled(JSON.parse(readFileSync(new URL(name, fixtures), "utf8")));
+}
+
+function compiled(value: unknown): Definition {
+  const { document, problems = [] } = validateDefinition(value);
+  if (document === undefined) {
+    throw new Error(problems.map(({ path, message }) => `${path}: ${message}`).join("\n"));
+  }
+  return compileDefinition(document, 1);
+}
+
+function taskOf(step: object): object {
+  const isTask = !("type" in step) || step.type === "TASK";
+  return isTask && "stepId" in step ? { taskId: `${String(step.stepId)}_task` } : {};
+}

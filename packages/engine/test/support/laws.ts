@@ -1,0 +1,223 @@
+import { deepStrictEqual, ok, strictEqual } from "node:assert/strict";
+import type { Definition } from "../../src/definition/definition.ts";
+import { triggerPath } from "../../src/decide/listen.ts";
+import type { MemoryInstance } from "../../src/fold.ts";
+import type { Command, Decision, NewWait } from "../../src/state/decision.ts";
+import type { LiveExecution } from "../../src/state/snapshot.ts";
+import { executionKey, isSettled } from "../../src/state/snapshot.ts";
+import { instanceChanges, isStepSettled, isTerminal, stepChanges } from "../../src/state/status.ts";
+import type { InstanceStatus } from "../../src/state/status.ts";
+
+/**
+ * What holds of every decision and of whatever state it leads to, whichever signals came in whichever
+ * order. The simulation checks all of it after each decision, in every test.
+ */
+
+export interface Stored {
+  readonly instance: MemoryInstance;
+  readonly timers: ReadonlyMap<string, Extract<Command, { kind: "setTimer" }>>;
+  readonly waits: ReadonlyMap<string, NewWait>;
+}
+
+export function checkLaws(
+  definition: Definition,
+  before: Stored,
+  decision: Decision,
+  after: Stored,
+): void {
+  if (decision.snapshot === before.instance.snapshot) {
+    nothingIsWritten(decision);
+    return;
+  }
+  versionRisesByOne(before, decision);
+  rowsAreNamedOnce(decision);
+  statusesFollowTheTables(before, decision);
+  onlyCompensationStartsAfterTheEnd(definition, decision);
+  settledIsFinal(before, after, decision);
+  timersAreThoseOfTheSnapshot(after);
+  waitsAreThoseOfTheSnapshot(definition, after);
+  rowsAgreeWithTheSnapshot(after);
+  somethingCanWakeIt(after);
+  compensationIsTheReverseOfCompletion(definition, after);
+}
+
+function nothingIsWritten({ inserts, updates, commands, guards, entries }: Decision): void {
+  deepStrictEqual(
+    { inserts, updates, commands, guards, entries },
+    { inserts: [], updates: [], commands: [], guards: [], entries: [] },
+  );
+}
+
+function versionRisesByOne({ instance }: Stored, { snapshot }: Decision): void {
+  strictEqual(snapshot.version, instance.snapshot.version + 1);
+}
+
+function rowsAreNamedOnce({ inserts, updates, commands }: Decision): void {
+  const rows = [...inserts, ...updates].map(({ path, iteration }) => executionKey(path, iteration));
+  strictEqual(new Set(rows).size, rows.length, `a row is named twice: ${rows.join(" ")}`);
+  const named = commands.map(nameOf);
+  strictEqual(new Set(named).size, named.length, `a command is given twice: ${named.join(" ")}`);
+}
+
+/** Opening and closing a wait, or setting and clearing a timer, touch one row. */
+function nameOf(command: Command): string {
+  switch (command.kind) {
+    case "openWait":
+      return `wait ${executionKey(command.wait.path, command.wait.iteration)}`;
+    case "closeWait":
+    case "rekeyWait":
+      return `wait ${executionKey(command.path, command.iteration)}`;
+    case "setTimer":
+    case "clearTimer":
+      return timerName(command);
+    case "dispatch":
+    case "abort":
+      return `${command.kind} ${executionKey(command.path, command.iteration)}`;
+    case "settle":
+      return "settle";
+  }
+}
+
+export function timerName(timer: { timer: string; path: string; iteration: number }): string {
+  return `timer ${timer.timer} ${executionKey(timer.path, timer.iteration)}`;
+}
+
+function statusesFollowTheTables({ instance }: Stored, { snapshot, entries, updates }: Decision) {
+  let status = instance.snapshot.status;
+  for (const { type, data } of entries) {
+    if (type !== "workflow.status") continue;
+    const { from, to } = data as { from: InstanceStatus; to: InstanceStatus };
+    strictEqual(from, status);
+    ok(instanceChanges[from].includes(to), `${from} to ${to}`);
+    status = to;
+  }
+  strictEqual(snapshot.status, status, "the history tells of every change of the status");
+  for (const update of updates) {
+    const row = instance.executions.get(executionKey(update.path, update.iteration));
+    ok(row !== undefined, `${update.path}#${update.iteration} is updated and not stored`);
+    const allowed = row.status === update.status || stepChanges[row.status].includes(update.status);
+    ok(allowed && !isStepSettled(row.status), `${row.stepId}: ${row.status} to ${update.status}`);
+  }
+}
+
+function onlyCompensationStartsAfterTheEnd(
+  { compensationSteps }: Definition,
+  { snapshot, commands }: Decision,
+): void {
+  if (!isTerminal(snapshot.status)) return;
+  for (const command of commands) {
+    if (command.kind === "dispatch") ok(compensationSteps.has(command.path), command.path);
+    ok(command.kind !== "openWait" && command.kind !== "rekeyWait", "a wait after the end");
+  }
+}
+
+function settledIsFinal(before: Stored, { instance, timers, waits }: Stored, decision: Decision) {
+  ok(!isSettled(before.instance.snapshot), "a settled instance changed");
+  const { snapshot } = instance;
+  const settles = decision.commands.some(({ kind }) => kind === "settle");
+  strictEqual(settles, isSettled(snapshot));
+  strictEqual(snapshot.completedAt !== null, settles);
+  if (!settles) return;
+  deepStrictEqual(
+    { live: snapshot.live, timers: [...timers.keys()], waits: [...waits.keys()] },
+    { live: {}, timers: [], waits: [] },
+  );
+  for (const { stepId, status } of instance.executions.values()) {
+    ok(isStepSettled(status), `${stepId} is ${status} after the end`);
+  }
+}
+
+function timersAreThoseOfTheSnapshot({ instance, timers }: Stored): void {
+  const { snapshot } = instance;
+  const listed = [
+    ...snapshot.timers.map((timer) => timerName({ timer, path: "", iteration: 0 })),
+    ...liveOf(instance).flatMap(({ path, iteration, timers: own }) =>
+      own.map((timer) => timerName({ timer, path, iteration })),
+    ),
+  ];
+  deepStrictEqual([...timers.keys()].toSorted(), listed.toSorted());
+}
+
+function waitsAreThoseOfTheSnapshot(definition: Definition, { instance, waits }: Stored): void {
+  const { snapshot } = instance;
+  const triggers = isTerminal(snapshot.status) ? [] : definition.cancellationTriggers;
+  const listed = [
+    ...triggers.map((_trigger, index) => executionKey(triggerPath, index + 1)),
+    ...liveOf(instance)
+      .filter(({ stepId }) => definition.steps.get(stepId)?.type === "EVENT_WAIT")
+      .filter(({ phase }) => phase === "WAITING")
+      .map(({ path, iteration }) => executionKey(path, iteration)),
+  ];
+  deepStrictEqual([...waits.keys()].toSorted(), listed.toSorted());
+  for (const { waitKey, path, iteration } of liveOf(instance)) {
+    if (waitKey !== undefined) {
+      deepStrictEqual(waits.get(executionKey(path, iteration))?.key, waitKey);
+    }
+  }
+  for (const [index, key] of Object.entries(snapshot.triggerKeys)) {
+    deepStrictEqual(waits.get(executionKey(triggerPath, Number(index)))?.key, key);
+  }
+}
+
+const statusesIn: Readonly<Record<LiveExecution["phase"], readonly (string | undefined)[]>> = {
+  ACTIVE: ["PENDING", "RUNNING", "RETRYING"],
+  WAITING: ["WAITING"],
+  AWAITED: ["RUNNING"],
+  READY: [undefined],
+};
+
+function rowsAgreeWithTheSnapshot({ instance }: Stored): void {
+  const { executions, snapshot } = instance;
+  for (const [key, { stepId, phase, attempt, path, iteration }] of Object.entries(snapshot.live)) {
+    strictEqual(key, executionKey(path, iteration));
+    const row = executions.get(key);
+    ok(statusesIn[phase].includes(row?.status), `${stepId} is ${phase}, its row ${row?.status}`);
+    if (row !== undefined) strictEqual(row.attempt, attempt);
+  }
+  for (const [key, { status, completion }] of executions) {
+    ok(isStepSettled(status) || Object.hasOwn(snapshot.live, key), `${key} is ${status}, not live`);
+    ok(completion === null || status === "COMPLETED", `${key} is ${status} with a completion`);
+  }
+  const numbers = [...executions.values()].flatMap(({ completion }) => completion ?? []);
+  deepStrictEqual(
+    numbers.toSorted((a, b) => a - b),
+    Array.from({ length: snapshot.completions }, (_, index) => index + 1),
+  );
+}
+
+/** PROMISES P12. */
+function somethingCanWakeIt({ instance }: Stored): void {
+  const { snapshot } = instance;
+  if (isSettled(snapshot)) return;
+  const live = liveOf(instance);
+  ok(live.length > 0 || snapshot.timers.includes("start"), "stuck: nothing is live");
+  for (const { phase, timers, stepId } of live) {
+    if (phase === "AWAITED" || phase === "READY") ok(timers.length > 0, `${stepId} never ends`);
+  }
+  const { compensation } = snapshot;
+  if (compensation?.frozen === true) {
+    strictEqual(live.length, 1);
+    strictEqual(live[0]?.compensates, compensation.targets[compensation.next]);
+  }
+}
+
+/** PROMISES P9: latest completion first, each execution at most once, none left out unseen. */
+function compensationIsTheReverseOfCompletion(definition: Definition, { instance }: Stored): void {
+  const { compensation } = instance.snapshot;
+  if (compensation?.frozen !== true) return;
+  const { plan, targets, completed, failed, next } = compensation;
+  const numbers = targets.map((key) => instance.executions.get(key)?.completion ?? 0);
+  ok(
+    numbers.every((number, index) => number > 0 && number < (numbers[index - 1] ?? Infinity)),
+    `undone in the order of completion ${numbers.join(", ")}`,
+  );
+  const undoable = [...instance.executions.values()].filter(
+    ({ stepId, completion }) => completion !== null && definition.compensationFor.has(stepId),
+  );
+  ok(plan.length <= undoable.length);
+  ok(next <= completed.length + failed.length, "a compensation step is neither done nor failed");
+}
+
+function liveOf({ snapshot }: MemoryInstance): readonly LiveExecution[] {
+  return Object.values(snapshot.live);
+}

@@ -1,0 +1,314 @@
+import { deepStrictEqual } from "node:assert/strict";
+import type { Json } from "@millrace/expressions";
+import { decide, isNeeds } from "../../src/decide/decide.ts";
+import { createSnapshot } from "../../src/decide/start.ts";
+import type { NewInstance } from "../../src/decide/start.ts";
+import { eventSatisfies } from "../../src/decide/wait.ts";
+import type { Definition } from "../../src/definition/definition.ts";
+import { durationToMs, isRefusal, parseDuration } from "../../src/definition/duration.ts";
+import { patternMatches } from "../../src/definition/pattern.ts";
+import { advanceInMemory, claimInMemory, memoryInstance, readsOf } from "../../src/fold.ts";
+import type { HistoryStep, MemoryInstance } from "../../src/fold.ts";
+import { resolveRetryPolicy } from "../../src/retry.ts";
+import type { RetryPolicy } from "../../src/retry.ts";
+import type { Command, Decision, NewWait } from "../../src/state/decision.ts";
+import { mergeReads, noReads } from "../../src/state/reads.ts";
+import type { ExecutionRead, Needs, Reads } from "../../src/state/reads.ts";
+import type { EventFact, Signal, TaskFailure } from "../../src/state/signal.ts";
+import type { Snapshot } from "../../src/state/snapshot.ts";
+import { executionKey } from "../../src/state/snapshot.ts";
+import { deepFreeze } from "./deep-freeze.ts";
+import { checkLaws, timerName } from "./laws.ts";
+
+/**
+ * One instance and the little that it needs around it: rows, timers, waits and a clock, in memory.
+ * Every decision is taken twice, once with every row at hand and once with those that it asks for, on
+ * frozen values; both must agree, and whatever comes of it must keep the laws.
+ */
+export interface Simulation {
+  readonly definition: Definition;
+  readonly instance: MemoryInstance;
+  readonly snapshot: Snapshot;
+  readonly now: Date;
+  readonly timers: ReadonlyMap<string, SetTimer>;
+  readonly waits: ReadonlyMap<string, NewWait>;
+  /** What has been committed so far, as the store would keep it. */
+  readonly history: readonly HistoryStep[];
+
+  send(...signals: readonly Signal[]): Decision;
+  start(): Decision;
+  /** A worker takes the step's row. */
+  claim(stepId: string): void;
+  /** The step, taken by a worker if it is not yet, succeeds. */
+  succeed(stepId: string, output?: Json): Decision;
+  fail(stepId: string, failure?: string | Partial<TaskFailure>): Decision;
+  timeOut(stepId: string, clock?: "timeout" | "heartbeat"): Decision;
+  /** Publishes an event; undefined where nothing of the instance is satisfied by it. */
+  publish(pattern: string, payload?: Json): Decision | undefined;
+  cancel(reason?: string | null, shouldCompensate?: boolean): Decision;
+  /** Lets time pass, and fires what comes due in between, in order. */
+  elapse(duration: string): readonly Decision[];
+  /** The latest execution of a step. */
+  row(stepId: string): ExecutionRead | undefined;
+  /** `{ stepId: status }` of all that were reached, in order, compensation included. */
+  statuses(): Readonly<Record<string, string>>;
+}
+
+type SetTimer = Extract<Command, { kind: "setTimer" }>;
+
+export const noon = new Date("2026-03-01T12:00:00.000Z");
+
+export function simulate(
+  definition: Definition,
+  input: Json = {},
+  given: Partial<NewInstance> = {},
+): Simulation {
+  let now = noon;
+  let instance = memoryInstance(
+    createSnapshot(definition, {
+      id: "0195a3b0-0000-7000-8000-000000000001",
+      tenantId: "default",
+      input,
+      correlationId: null,
+      userId: null,
+      priority: null,
+      startEventId: null,
+      createdAt: now,
+      ...given,
+    }),
+  );
+  let timers: ReadonlyMap<string, SetTimer> = new Map();
+  let waits: ReadonlyMap<string, NewWait> = new Map();
+  const history: HistoryStep[] = [];
+  let events = 0;
+
+  function send(...signals: readonly Signal[]): Decision {
+    const before = deepFreeze({ instance, timers, waits });
+    deepFreeze(signals);
+    const advanced = advanceInMemory(definition, instance, signals, now);
+    const { decision } = advanced;
+    deepStrictEqual(decideAsking(definition, instance, signals, now), decision);
+    if (decision.snapshot === instance.snapshot) {
+      checkLaws(definition, before, decision, before);
+      return decision;
+    }
+    const observed: readonly Signal[] =
+      decision.observedRunning.length === 0
+        ? []
+        : [{ kind: "observedRunning", executions: decision.observedRunning }];
+    history.push({ at: now, signals: [...observed, ...signals] });
+    instance = advanced.instance;
+    timers = timersAfter(timers, decision);
+    waits = waitsAfter(waits, decision);
+    checkLaws(definition, before, decision, { instance, timers, waits });
+    return decision;
+  }
+
+  function row(stepId: string): ExecutionRead | undefined {
+    return [...instance.executions.values()].findLast((each) => each.stepId === stepId);
+  }
+
+  function running(stepId: string): ExecutionRead {
+    const taken = row(stepId);
+    if (taken === undefined) throw new Error(`step ${stepId} was never reached`);
+    instance = claimInMemory(instance, executionKey(taken.path, taken.iteration));
+    return taken;
+  }
+
+  function satisfied(event: EventFact): readonly NewWait[] {
+    return [...waits.values()].filter(
+      (wait) =>
+        patternMatches(wait.pattern, event.pattern) &&
+        eventSatisfies(definition, instance.snapshot, wait, event, readsOf(instance), now) === true,
+    );
+  }
+
+  return {
+    definition,
+    get instance() {
+      return instance;
+    },
+    get snapshot() {
+      return instance.snapshot;
+    },
+    get now() {
+      return now;
+    },
+    get timers() {
+      return timers;
+    },
+    get waits() {
+      return waits;
+    },
+    history,
+    send,
+    row,
+    start: () => send({ kind: "started" }),
+    claim(stepId) {
+      running(stepId);
+    },
+    succeed(stepId, output = null) {
+      const { path, iteration, attempt } = running(stepId);
+      return send({ kind: "stepSucceeded", path, iteration, attempt, output });
+    },
+    fail(stepId, failure = {}) {
+      const { path, iteration, attempt } = running(stepId);
+      const fields = typeof failure === "string" ? { type: failure } : failure;
+      return send({
+        kind: "stepFailed",
+        path,
+        iteration,
+        attempt,
+        failure: { type: "Error", message: "it broke", details: null, retryable: true, ...fields },
+        retry: retryOf(definition, stepId),
+      });
+    },
+    timeOut(stepId, clock = "timeout") {
+      const { path, iteration, attempt } = running(stepId);
+      const retry = retryOf(definition, stepId);
+      return send({ kind: "attemptTimedOut", path, iteration, attempt, clock, retry });
+    },
+    publish(pattern, payload = {}) {
+      events += 1;
+      const at = now.toISOString();
+      const event = { id: `event-${events}`, pattern, payload, occurredAt: at, receivedAt: at };
+      const matched = satisfied(event);
+      // An event that cancels the instance satisfies nothing else of it (CONTRACT 3).
+      const trigger = matched.find(({ purpose }) => purpose === "CANCEL");
+      if (trigger !== undefined) {
+        return send({ kind: "cancelTriggered", trigger: trigger.iteration, event });
+      }
+      if (matched.length === 0) return undefined;
+      return send(
+        ...matched.map(({ path, iteration }): Signal => ({
+          kind: "eventMatched",
+          path,
+          iteration,
+          event,
+        })),
+      );
+    },
+    cancel: (reason = null, shouldCompensate = true) =>
+      send({ kind: "cancelRequested", reason, actor: "user:ada", shouldCompensate }),
+    elapse(duration) {
+      const until = new Date(now.getTime() + msOf(duration));
+      const decisions: Decision[] = [];
+      for (let next = earliest(timers); next && next.dueAt <= until; next = earliest(timers)) {
+        if (next.dueAt > now) now = next.dueAt;
+        decisions.push(send(fired(next)));
+      }
+      now = until;
+      return decisions;
+    },
+    statuses: () =>
+      Object.fromEntries(
+        [...instance.executions.values()].map(({ stepId, status }) => [stepId, status]),
+      ),
+  };
+}
+
+export function fired({ timer, path, iteration, attempt }: SetTimer): Signal {
+  return { kind: "timerFired", timer, path, iteration, attempt };
+}
+
+export function earliest(timers: ReadonlyMap<string, SetTimer>): SetTimer | undefined {
+  return [...timers.values()].toSorted((a, b) => a.dueAt.getTime() - b.dueAt.getTime())[0];
+}
+
+/** Decides as the runtime does: with nothing at hand at first, then with the rows that it asks for. */
+function decideAsking(
+  definition: Definition,
+  instance: MemoryInstance,
+  signals: readonly Signal[],
+  now: Date,
+): Decision {
+  let reads = noReads;
+  for (let round = 0; round < 10; round++) {
+    const answer = decide(definition, instance.snapshot, signals, reads, now);
+    if (!isNeeds(answer)) return answer;
+    reads = mergeReads(reads, rowsFor(instance, answer));
+  }
+  throw new Error("the decision asked for rows ten times");
+}
+
+/** As the store answers: large outputs come only to who asks for that very row. */
+function rowsFor(instance: MemoryInstance, { needs }: Needs): Reads {
+  const stored = readsOf(instance);
+  return needs
+    .map((request): Reads => {
+      switch (request.kind) {
+        case "all":
+          return { ...withoutLargeOutputs(stored), all: true };
+        case "latest": {
+          const read = stored.latest.get(request.path) ?? null;
+          return { latest: new Map([[request.path, read]]), executions: new Map(), all: false };
+        }
+        case "execution": {
+          const key = executionKey(request.path, request.iteration);
+          const read = stored.executions.get(key) ?? null;
+          return { latest: new Map(), executions: new Map([[key, read]]), all: false };
+        }
+      }
+    })
+    .reduce(mergeReads, noReads);
+}
+
+const largeOutputBytes = 65_536;
+
+function withoutLargeOutputs({ latest, executions }: Reads): Reads {
+  const trim = ([key, read]: [string, ExecutionRead | null]): [string, ExecutionRead | null] => {
+    if (read === null || JSON.stringify(read.output ?? null).length <= largeOutputBytes) {
+      return [key, read];
+    }
+    return [key, { ...read, output: undefined, outputLeftOut: true }];
+  };
+  return {
+    latest: new Map([...latest].map(trim)),
+    executions: new Map([...executions].map(trim)),
+    all: true,
+  };
+}
+
+function timersAfter(
+  timers: ReadonlyMap<string, SetTimer>,
+  { commands }: Decision,
+): ReadonlyMap<string, SetTimer> {
+  const next = new Map(timers);
+  for (const command of commands) {
+    if (command.kind === "setTimer") next.set(timerName(command), command);
+    if (command.kind === "clearTimer") next.delete(timerName(command));
+  }
+  return next;
+}
+
+function waitsAfter(
+  waits: ReadonlyMap<string, NewWait>,
+  { commands }: Decision,
+): ReadonlyMap<string, NewWait> {
+  const next = new Map(waits);
+  for (const command of commands) {
+    if (command.kind === "openWait") {
+      next.set(executionKey(command.wait.path, command.wait.iteration), command.wait);
+    } else if (command.kind === "closeWait") {
+      next.delete(executionKey(command.path, command.iteration));
+    } else if (command.kind === "rekeyWait") {
+      const key = executionKey(command.path, command.iteration);
+      const wait = next.get(key);
+      if (wait === undefined) throw new Error(`the wait ${key} has a new key and is not open`);
+      next.set(key, { ...wait, key: command.key });
+    }
+  }
+  return next;
+}
+
+function retryOf(definition: Definition, stepId: string): RetryPolicy {
+  const step = definition.steps.get(stepId) ?? definition.compensationSteps.get(stepId);
+  const own = step !== undefined && "retry" in step ? step.retry : {};
+  return resolveRetryPolicy(own, definition.retry);
+}
+
+function msOf(text: string): number {
+  const duration = parseDuration(text);
+  if (isRefusal(duration)) throw new Error(`${text} ${duration.problem}`);
+  return durationToMs(duration, noon);
+}
