@@ -48,6 +48,7 @@ export function compile(node: Node, options: CompileOptions): Code {
       const { start } = node;
       return (run) => {
         const value = object(run);
+        if (isMissing(value)) return undefined;
         const name = key(run);
         run.at = start;
         return readComputed(run, value, name);

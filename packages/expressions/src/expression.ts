@@ -58,7 +58,7 @@ export function rootsOf({ roots = defaultRoots }: ExpressionOptions): readonly s
 /** A parsed source with all that is known about it; `code` only runs where there are no problems. */
 export interface Built {
   readonly tree: Node;
-  readonly end: number;
+  readonly end: number | undefined;
   readonly problems: readonly Problem[];
   readonly warnings: readonly Warning[];
   readonly reads: Reads;

@@ -25,9 +25,7 @@ export function toJson(budget: Budget, value: unknown, depth = 0): unknown {
   switch (typeof value) {
     case "string":
       spend(budget, value.length + 2);
-      if (notStorable.test(value)) {
-        throw new Failure("NOT_JSON", "the result has a text with a NUL or half a character in it");
-      }
+      requireStorable(value);
       return value;
     case "number":
       spend(budget, 8);
@@ -48,10 +46,21 @@ export function toJson(budget: Budget, value: unknown, depth = 0): unknown {
       }
       if (Array.isArray(value)) return arrayToJson(budget, value, depth);
       return objectToJson(budget, value as Readonly<Record<string, unknown>>, depth);
-    default:
+    case "bigint":
+    case "function":
+    case "symbol":
       throw new Failure("NOT_JSON", `the result holds a ${typeof value}, which JSON cannot say`);
   }
 }
+
+/** PostgreSQL's jsonb refuses these: better here, with a name, than when the state is written. */
+function requireStorable(text: string): void {
+  if (!notStorable.test(text)) return;
+  throw new Failure("NOT_JSON", "the result has a text with a NUL or half a character in it");
+}
+
+/** With the `u` flag a surrogate pair is one character, so that only a lone half is a surrogate. */
+const notStorable = /[\0\p{Surrogate}]/u;
 
 function arrayToJson(budget: Budget, array: readonly unknown[], depth: number): readonly unknown[] {
   let copy: unknown[] | undefined;
@@ -86,6 +95,7 @@ function objectToJson(
     }
     if (json === undefined) continue;
     spend(budget, key.length + 4);
+    requireStorable(key);
     if (copy !== undefined) setOwn(copy, key, json);
   }
   return copy ?? object;
@@ -116,6 +126,3 @@ export function jsonText(run: Run, value: unknown): string {
   chargeNewText(run, text.length);
   return text;
 }
-
-// PostgreSQL's jsonb refuses both: better here, with a name, than when the state is written.
-const notStorable = /[\0\p{Surrogate}]/u;

@@ -7,8 +7,8 @@
 export const limits = Object.freeze({
   /** Characters of one expression. */
   sourceLength: 10_000,
-  /** Levels of nesting in a source, parentheses included, and in a template. */
-  depth: 200,
+  /** Levels of nesting in a source; each operator and each pair of parentheses is one. */
+  depth: 100,
   /** Work of one evaluation: one unit per element visited and per 16 characters read or made. */
   work: 1_000_000,
   /** Characters of a string that an expression makes. */
@@ -17,8 +17,8 @@ export const limits = Object.freeze({
   arrayLength: 100_000,
   /** Approximate characters of JSON in the result of a template. */
   resultSize: 4_194_304,
-  /** Levels of nesting in the result of a template, and in what becomes JSON text. */
-  resultDepth: 200,
+  /** Levels of nesting in a template and its result, and in what becomes JSON text. */
+  resultDepth: 64,
 });
 
 /** Characters that cost as much as one element. */

@@ -316,8 +316,8 @@ const arrayMethods: readonly MethodSpec<List>[] = [
     summary: "The part from `start` up to `end`; negative positions count from the end.",
     example: ["[1, 2, 3].slice(1)", [2, 3]],
     call: (run, self, start, end) => {
-      const first = position(toInteger(run, start), self.length);
-      const behind = position(toInteger(run, end, self.length), self.length);
+      const first = fromStart(toInteger(run, start), self.length);
+      const behind = fromStart(toInteger(run, end, self.length), self.length);
       chargeNewElements(run, Math.max(0, behind - first));
       const part: unknown[] = [];
       for (let index = first; index < behind; index++) part.push(self[index]);
@@ -379,7 +379,7 @@ function appendFlat(
 }
 
 /** A position counted from the end when negative, kept inside the list. */
-function position(given: number, length: number): number {
+function fromStart(given: number, length: number): number {
   return given < 0 ? Math.max(0, length + given) : Math.min(given, length);
 }
 

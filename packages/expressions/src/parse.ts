@@ -1,12 +1,12 @@
 /**
- * Source to checked tree. The only code that sees acorn, which reads all of JavaScript; what is not
- * named in `nodeOf` does not pass.
+ * Source to checked tree. Acorn reads all of JavaScript's expressions; what is not named in `nodeOf`
+ * does not pass. Behind this file nothing sees acorn's nodes.
  */
-import { parseExpressionAt } from "acorn";
 import type * as acorn from "acorn";
 import { whereIn } from "./errors.ts";
 import type { Problem, ProblemCode } from "./errors.ts";
 import { findFunction, functionNames } from "./functions.ts";
+import { readExpression, Refusal } from "./grammar.ts";
 import { limits } from "./limits.ts";
 import { findMethod, methodNames } from "./methods.ts";
 import { nearNames } from "./near-names.ts";
@@ -18,8 +18,8 @@ import type { Element, Node, ObjectMember } from "./tree.ts";
 export interface Parsed {
   /** The tree; where there are problems it has gaps and must not be evaluated. */
   readonly tree: Node;
-  /** Offset behind the expression and the blanks after it. */
-  readonly end: number;
+  /** Offset behind the expression and the blanks after it; undefined where the syntax is lost. */
+  readonly end: number | undefined;
   readonly problems: readonly Problem[];
 }
 
@@ -34,16 +34,12 @@ export function parseAt(text: string, start: number, roots: readonly string[]): 
   const parser: Reader = { source: text, roots: new Set(roots), problems: [] };
   let tree: acorn.Expression;
   try {
-    tree = parseExpressionAt(source, start, {
-      ecmaVersion: 2022,
-      sourceType: "module",
-      preserveParens: true,
-    });
+    tree = readExpression(source, start);
   } catch (error) {
-    return { tree: gap(start), end: start, problems: [syntaxProblem(error, source, text, start)] };
+    return lost(syntaxProblem(error, source, text, start));
   }
   if (tree.end - start > limits.sourceLength) {
-    return { tree: gap(start), end: tree.end, problems: [tooLong(text, start)] };
+    return lost(tooLong(text, start));
   }
   const checked = nodeOf(parser, tree, 0);
   return { tree: checked, end: skipBlanks(source, tree.end), problems: parser.problems };
@@ -51,25 +47,19 @@ export function parseAt(text: string, start: number, roots: readonly string[]): 
 
 /** Parses a text that is one expression and nothing else. */
 export function parseWhole(text: string, roots: readonly string[]): Parsed {
-  if (text.length > limits.sourceLength) {
-    return { tree: gap(0), end: text.length, problems: [tooLong(text, 0)] };
-  }
-  if (text.trim() === "") {
-    return {
-      tree: gap(0),
-      end: 0,
-      problems: [problem("EMPTY", "the expression is empty", text, 0)],
-    };
-  }
+  if (text.length > limits.sourceLength) return lost(tooLong(text, 0));
+  if (text.trim() === "") return lost(problem("EMPTY", "the expression is empty", text, 0));
   const parsed = parseAt(text, 0, roots);
-  if (parsed.problems.length > 0 || parsed.end === text.length) return parsed;
+  if (parsed.end === undefined || parsed.end === text.length) return parsed;
   const what = "the expression has ended before this; only one is taken, and no statements";
-  return { ...parsed, problems: [problem("SYNTAX", what, text, parsed.end)] };
+  return { ...parsed, problems: [...parsed.problems, problem("SYNTAX", what, text, parsed.end)] };
 }
 
 /** Whether a text is an expression by its grammar, allowed here or not. */
 export function looksLikeExpression(text: string): boolean {
-  return !parseWhole(text, []).problems.some(({ code }) => code === "SYNTAX");
+  return !parseWhole(text, []).problems.some(
+    ({ code }) => code === "SYNTAX" || code === "TOO_LONG",
+  );
 }
 
 interface Reader {
@@ -88,6 +78,7 @@ function nodeOf(reader: Reader, node: acorn.AnyNode, depth: number): Node {
   }
   const { start, end } = node;
   const below = (child: acorn.AnyNode): Node => nodeOf(reader, child, depth + 1);
+  // oxlint-disable-next-line typescript/switch-exhaustiveness-check -- the default denies the rest
   switch (node.type) {
     case "ParenthesizedExpression":
       return below(node.expression);
@@ -161,7 +152,6 @@ type Below = (child: acorn.AnyNode) => Node;
 
 function literalOf(reader: Reader, node: acorn.Literal): Node {
   const { value, start, end } = node;
-  if (node.regex != null) return refuse(reader, node, "a regular expression");
   if (node.bigint != null || typeof value === "bigint")
     return refuse(reader, node, "a big integer");
   if (value === null || value === undefined || typeof value === "object") {
@@ -202,7 +192,7 @@ function memberOf(reader: Reader, node: acorn.MemberExpression, below: Below): N
 
 /** A key in brackets that is the same whatever the values are. */
 function literalKey(key: Node): string | undefined {
-  if (key.kind === "literal") return String(key.value);
+  if (key.kind === "literal" && key.value !== undefined) return String(key.value);
   if (key.kind === "text" && key.values.length === 0) return key.texts.join("");
   return undefined;
 }
@@ -371,12 +361,7 @@ const functionTaking: ReadonlySet<string> = new Set([
 
 function refuse(reader: Reader, node: acorn.Node, what: string, instead?: string): Node {
   const hint = instead === undefined ? "" : `; ${instead}`;
-  report(
-    reader,
-    "NOT_ALLOWED",
-    `${what} is not part of the expression language${hint}`,
-    node.start,
-  );
+  report(reader, "NOT_ALLOWED", `${what} ${notPartOfIt}${hint}`, node.start);
   return gap(node.start);
 }
 
@@ -400,8 +385,11 @@ export function problem(code: ProblemCode, what: string, source: string, offset:
 }
 
 function syntaxProblem(error: unknown, source: string, text: string, start: number): Problem {
-  // Acorn recurses with the source: running out of stack means the same as the count of levels.
-  if (error instanceof RangeError) return problem("TOO_DEEP", tooDeepText, text, start);
+  if (error instanceof Refusal) {
+    const { found, offset } = error;
+    if (found === undefined) return problem("TOO_DEEP", tooDeepText, text, offset);
+    return problem("NOT_ALLOWED", `${found} ${notPartOfIt}`, text, offset);
+  }
   if (!(error instanceof SyntaxError)) throw error;
   const offset = "pos" in error && typeof error.pos === "number" ? error.pos : start;
   if (source.length < text.length && offset >= source.length - 1) return tooLong(text, start);
@@ -414,7 +402,13 @@ function tooLong(text: string, start: number): Problem {
   return problem("TOO_LONG", what, text, start);
 }
 
+const notPartOfIt = "is not part of the expression language";
+
 const tooDeepText = `the expression is nested deeper than ${limits.depth} levels; compute parts in SET steps`;
+
+function lost(found: Problem): Parsed {
+  return { tree: gap(found.offset), end: undefined, problems: [found] };
+}
 
 /** Stands where something was refused. */
 function gap(offset: number): Node {

@@ -7,7 +7,7 @@
  * - with `barePaths`, a string that is wholly a path below `workflow.` or `event.` is an expression.
  */
 import { ExpressionSyntaxError } from "./errors.ts";
-import type { Problem, Warning } from "./errors.ts";
+import type { Problem, ProblemCode, Warning } from "./errors.ts";
 import { asExpressionError, build, rootsOf } from "./expression.ts";
 import type { Built, ExpressionOptions } from "./expression.ts";
 import { startBudget, toJson } from "./json.ts";
@@ -68,7 +68,7 @@ export function parseTemplate(value: Json, options: TemplateOptions = {}): Templ
   const part =
     options.stringIsExpression === true && typeof value === "string"
       ? wholeString(parser, value)
-      : partOf(parser, value, [], 0);
+      : partOf(parser, value, []);
   if (parser.problems.length > 0) throw new ExpressionSyntaxError(parser.problems);
   return {
     reads: mergeReads(parser.reads),
@@ -98,37 +98,30 @@ interface Part {
 
 type Path = readonly (string | number)[];
 
-function partOf(parser: Parser, value: Json, path: Path, depth: number): Part {
-  if (depth > limits.depth) {
-    const what = `the value is nested deeper than ${limits.depth} levels`;
-    report(parser, path, problem("TOO_DEEP", what, "", 0));
-    return constant(null);
-  }
+function partOf(parser: Parser, value: Json, path: Path): Part {
   if (typeof value === "string") return stringPart(parser, value, path);
   if (typeof value !== "object" || value === null) return constant(value);
-  if (Array.isArray(value)) return arrayPart(parser, value as readonly Json[], path, depth);
+  if (path.length >= limits.resultDepth) {
+    reportWhole(parser, path, "TOO_DEEP", tooDeepText);
+    return constant(null);
+  }
+  if (Array.isArray(value)) return arrayPart(parser, value as readonly Json[], path);
   const object = value as Readonly<Record<string, Json>>;
-  if (Object.hasOwn(object, "$literal")) return literalPart(parser, object, path, depth);
-  return objectPart(parser, object, path, depth);
+  if (Object.hasOwn(object, "$literal")) return literalPart(parser, object, path);
+  return objectPart(parser, object, path);
 }
 
-function arrayPart(parser: Parser, value: readonly Json[], path: Path, depth: number): Part {
-  const parts = value.map((element, index) => partOf(parser, element, [...path, index], depth + 1));
-  if (parts.every((part) => part.constant)) return constant(value);
+function arrayPart(parser: Parser, value: readonly Json[], path: Path): Part {
+  const parts = value.map((element, index) => partOf(parser, element, [...path, index]));
   return {
-    constant: false,
+    constant: parts.every((part) => part.constant),
     evaluate: (evaluation) => parts.map((part) => part.evaluate(evaluation) ?? null),
   };
 }
 
-function objectPart(
-  parser: Parser,
-  value: Readonly<Record<string, Json>>,
-  path: Path,
-  depth: number,
-): Part {
+function objectPart(parser: Parser, value: Readonly<Record<string, Json>>, path: Path): Part {
   const parts = Object.entries(value).map(
-    ([key, member]) => [key, partOf(parser, member, [...path, key], depth + 1)] as const,
+    ([key, member]) => [key, partOf(parser, member, [...path, key])] as const,
   );
   return {
     constant: parts.every(([, part]) => part.constant),
@@ -143,26 +136,20 @@ function objectPart(
   };
 }
 
-function literalPart(
-  parser: Parser,
-  value: Readonly<Record<string, Json>>,
-  path: Path,
-  depth: number,
-): Part {
+function literalPart(parser: Parser, value: Readonly<Record<string, Json>>, path: Path): Part {
+  const literal = value["$literal"];
   if (Object.keys(value).length > 1) {
-    const what = `"$literal" must be the only key of its object`;
-    report(parser, path, problem("BAD_LITERAL", what, "", 0));
+    reportWhole(parser, path, "BAD_LITERAL", `"$literal" must be the only key of its object`);
   }
-  if (isDeeper(value, limits.depth - depth)) {
-    const what = `the value is nested deeper than ${limits.depth} levels`;
-    report(parser, path, problem("TOO_DEEP", what, "", 0));
+  if (isDeeper(literal, limits.resultDepth - path.length)) {
+    reportWhole(parser, path, "TOO_DEEP", tooDeepText);
   }
-  return constant(value["$literal"]);
+  return constant(literal);
 }
 
 function isDeeper(value: unknown, levels: number): boolean {
   if (typeof value !== "object" || value === null) return false;
-  return levels < 0 || Object.values(value).some((member) => isDeeper(member, levels - 1));
+  return levels <= 0 || Object.values(value).some((member) => isDeeper(member, levels - 1));
 }
 
 function constant(value: unknown): Part {
@@ -176,19 +163,10 @@ function wholeString(parser: Parser, text: string): Part {
 }
 
 function stringPart(parser: Parser, text: string, path: Path): Part {
-  if (parser.options.barePaths === true && barePath.test(text)) {
-    return expressionPart(parser, text, path);
-  }
+  const { barePaths = false } = parser.options;
+  if (barePaths && barePath.test(text)) return expressionPart(parser, text, path, orLiteral(text));
   if (!text.includes("${")) {
-    if (parser.options.barePaths === true && almostBarePath.test(text)) {
-      const message = `${JSON.stringify(text)} is text: only names, [0] and ['key'] make a path; write "\${ … }" for an expression`;
-      parser.warnings.push({
-        code: "LOOKS_LIKE_PATH",
-        message,
-        offset: 0,
-        pointer: pointerOf(path),
-      });
-    }
+    if (barePaths && almostBarePath.test(text)) warnAlmostPath(parser, text, path);
     return constant(text);
   }
   const pieces = piecesOf(parser, text, path);
@@ -196,6 +174,16 @@ function stringPart(parser: Parser, text: string, path: Path): Part {
   if (only === undefined) return constant(text);
   if (others.length === 0 && typeof only !== "string") return valuePart(only, text, path);
   return textPart(pieces, text, path);
+}
+
+function warnAlmostPath(parser: Parser, text: string, path: Path): void {
+  const what = `${JSON.stringify(text)} is text: a path is made of names, [0] and ['key']`;
+  const message = `${what}; write "\${ … }" for an expression${orLiteral(text)}`;
+  parser.warnings.push({ code: "LOOKS_LIKE_PATH", message, offset: 0, pointer: pointerOf(path) });
+}
+
+function orLiteral(text: string): string {
+  return `; write { "$literal": ${JSON.stringify(text)} } where it is meant as text`;
 }
 
 /** The texts and expressions that a string is made of. */
@@ -215,8 +203,13 @@ function piecesOf(parser: Parser, text: string, path: Path): readonly (string | 
   return pieces;
 }
 
-/** The expression behind `${`; its `end` is at the `}`. Undefined when it cannot be followed. */
-function embedded(parser: Parser, text: string, opening: number, path: Path): Built | undefined {
+/** The expression behind `${`; its `end` is at the `}`. Undefined where the syntax is lost. */
+function embedded(
+  parser: Parser,
+  text: string,
+  opening: number,
+  path: Path,
+): (Built & { readonly end: number }) | undefined {
   const start = opening + 2;
   const { options } = parser;
   if (/^\s*\}/.test(text.slice(start, start + limits.sourceLength))) {
@@ -229,23 +222,22 @@ function embedded(parser: Parser, text: string, opening: number, path: Path): Bu
   }
   const built = build(parseAt(text, start, rootsOf(options)), text, options);
   collect(parser, built, path);
-  if (built.problems.some(({ code }) => code === "SYNTAX" || code === "TOO_LONG")) return undefined;
-  if (text[built.end] === "}") return built;
-  if (built.problems.length === 0) {
-    const what = "the expression in ${ } must end with a } here";
-    report(parser, path, problem("SYNTAX", what, text, built.end));
-  }
+  if (built.end === undefined) return undefined;
+  if (text[built.end] === "}") return { ...built, end: built.end };
+  const what = "the expression in ${ } must end with a } here";
+  report(parser, path, problem("SYNTAX", what, text, built.end));
   return undefined;
 }
 
-function expressionPart(parser: Parser, text: string, path: Path): Part {
+function expressionPart(parser: Parser, text: string, path: Path, hint = ""): Part {
   const built = build(parseWhole(text, rootsOf(parser.options)), text, parser.options);
-  collect(parser, built, path);
+  collect(parser, built, path, hint);
   return valuePart(built, text, path);
 }
 
 function valuePart({ code }: Built, source: string, path: Path): Part {
-  return placed(source, path, ({ run, budget }) => toJson(budget, code(run)));
+  const depth = path.length;
+  return placed(source, path, ({ run, budget }) => toJson(budget, code(run), depth));
 }
 
 function textPart(pieces: readonly (string | Built)[], source: string, path: Path): Part {
@@ -278,16 +270,27 @@ function placed(source: string, path: Path, evaluate: Part["evaluate"]): Part {
   };
 }
 
-function collect(parser: Parser, built: Built, path: Path): void {
+function collect(parser: Parser, built: Built, path: Path, hint = ""): void {
   const pointer = pointerOf(path);
   parser.reads.push(built.reads);
-  for (const found of built.problems) parser.problems.push({ ...found, pointer });
-  for (const found of built.warnings) parser.warnings.push({ ...found, pointer });
+  for (const { message, ...found } of built.problems) {
+    parser.problems.push({ ...found, message: message + hint, pointer });
+  }
+  for (const { message, ...found } of built.warnings) {
+    parser.warnings.push({ ...found, message: message + hint, pointer });
+  }
 }
 
 function report(parser: Parser, path: Path, found: Problem): void {
   parser.problems.push({ ...found, pointer: pointerOf(path) });
 }
+
+/** A problem of a whole value rather than of a string in it. */
+function reportWhole(parser: Parser, path: Path, code: ProblemCode, message: string): void {
+  parser.problems.push({ code, message, offset: 0, pointer: pointerOf(path) });
+}
+
+const tooDeepText = `the value is nested deeper than ${limits.resultDepth} levels`;
 
 /** RFC 6901 */
 function pointerOf(path: Path): string {
@@ -295,7 +298,7 @@ function pointerOf(path: Path): string {
 }
 
 const barePath =
-  /^(?:workflow|event)(?:(?:\.|\?\.)[A-Za-z_$][\w$]*|\[\d+\]|\['[^'\\]*'\]|\["[^"\\]*"\])+$/;
+  /^(?:workflow|event)\.[A-Za-z_$][\w$]*(?:\??\.[A-Za-z_$][\w$]*|\[\d+\]|\['[^'\\]*'\]|\["[^"\\]*"\])*$/;
 
 /** What starts like a path below data but is none, as `workflow.steps.my-step.output`. */
 const almostBarePath = /^(?:workflow\.(?:input|variables|steps|instance)|event\.payload)\.\S+$/;

@@ -27,15 +27,18 @@ export type ValueType =
 
 /** The type of a value as the language has it; `foreign` is what JSON has no form for. */
 export function typeOf(value: unknown): ValueType {
-  switch (typeof value) {
+  const type = typeof value;
+  switch (type) {
     case "undefined":
     case "boolean":
     case "number":
     case "string":
-      return typeof value as ValueType;
+      return type;
     case "object":
       return value === null ? "null" : Array.isArray(value) ? "array" : "object";
-    default:
+    case "bigint":
+    case "function":
+    case "symbol":
       return "foreign";
   }
 }
@@ -81,24 +84,22 @@ export function toText(run: Run, value: unknown): string {
     case "boolean":
     case "undefined":
       return String(value);
-    default:
+    case "bigint":
+    case "function":
+    case "symbol":
       throw new Failure("NOT_JSON", `a ${typeof value} is not a JSON value`);
   }
 }
 
 /** A value as a number: as JavaScript has it, but arrays and objects are NaN. */
 export function toNumber(run: Run, value: unknown): number {
-  switch (typeof value) {
-    case "number":
-      return value;
-    case "string":
-      chargeText(run, value.length);
-      return Number(value);
-    case "boolean":
-      return value ? 1 : 0;
-    default:
-      return value === null ? 0 : Number.NaN;
+  if (typeof value === "number") return value;
+  if (typeof value === "string") {
+    chargeText(run, value.length);
+    return Number(value);
   }
+  if (typeof value === "boolean") return value ? 1 : 0;
+  return value === null ? 0 : Number.NaN;
 }
 
 /** A count or position as JavaScript's methods take it: truncated, NaN is 0, absent is `absent`. */

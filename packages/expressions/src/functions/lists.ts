@@ -32,7 +32,7 @@ export const listFunctions: readonly FunctionSpec[] = [
     parameters: "list",
     summary: "The elements in reverse order, as a new list.",
     example: ["reverse([1, 2])", [2, 1]],
-    call: (run, value) => copyOf(run, list("reverse", value)).reverse(),
+    call: (run, value) => copyOf(run, list("reverse", value)).toReversed(),
   },
   {
     name: "sort",
@@ -114,11 +114,11 @@ function sorted(run: Run, elements: readonly unknown[], direction: unknown): unk
   const copy = copyOf(run, elements);
   charge(run, copy.length * Math.ceil(Math.log2(copy.length + 1)));
   if (copy.every((element): element is number => typeof element === "number")) {
-    return copy.sort((left, right) => sign * (left - right));
+    return copy.toSorted((left, right) => sign * (left - right));
   }
   if (copy.every((element): element is string => typeof element === "string")) {
     for (const element of copy) chargeText(run, element.length);
-    return copy.sort((left, right) => sign * (left < right ? -1 : left > right ? 1 : 0));
+    return copy.toSorted((left, right) => sign * (left < right ? -1 : left > right ? 1 : 0));
   }
   throw new Failure("BAD_ARGUMENT", "sort takes a list of numbers only, or of texts only");
 }

@@ -122,7 +122,8 @@ function shifted(
     throw badArgument(name, "a whole number of digits from -15 to 15", digits);
   }
   if (digits === 0 || !Number.isFinite(value)) return operation(value);
-  return movePoint(operation(movePoint(value, digits)), -digits);
+  const moved = movePoint(value, digits);
+  return Number.isFinite(moved) ? movePoint(operation(moved), -digits) : value;
 }
 
 function movePoint(value: number, digits: number): number {
