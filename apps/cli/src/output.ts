@@ -7,6 +7,7 @@ export interface Output {
   /** Whether somebody watches, so that lines may be drawn again. */
   readonly isTerminal: boolean;
   readonly columns: number;
+  readonly rows: number;
   /** A line of the result. */
   line(text?: string): void;
   /** The result as JSON, when that is wanted; else nothing. */
@@ -22,7 +23,11 @@ export interface Output {
 export type Style = "bold" | "dim" | "red" | "green" | "yellow" | "blue" | "cyan";
 
 export interface OutputOptions {
-  readonly stdout: Writable & { readonly isTTY?: boolean; readonly columns?: number };
+  readonly stdout: Writable & {
+    readonly isTTY?: boolean;
+    readonly columns?: number;
+    readonly rows?: number;
+  };
   readonly stderr: Writable;
   readonly isJson: boolean;
   readonly isColoured: boolean | undefined;
@@ -36,6 +41,9 @@ export function openOutput({ stdout, stderr, isJson, isColoured }: OutputOptions
     isTerminal,
     get columns() {
       return stdout.columns ?? 100;
+    },
+    get rows() {
+      return stdout.rows ?? 24;
     },
     line: (text = "") => void stdout.write(`${text}\n`),
     json: (value) => {

@@ -49,8 +49,10 @@ export function openProgress({ output, total, pathOf, clock }: ProgressOptions):
     lastLine = line;
     lastLineAt = clock();
   };
+  // What has scrolled out of a small terminal cannot be drawn again.
+  const isDrawn = output.isTerminal && output.columns >= 80 && output.rows > orderPaths.length + 4;
   return {
-    show: output.isTerminal ? drawTable : printLine,
+    show: isDrawn ? drawTable : printLine,
     close: () => {
       drawn = 0;
     },
