@@ -39,11 +39,9 @@ test("every code of an error that can reach a caller is in the contract's table"
   expect(found.filter(({ code }) => !isErrorCode(code) && !translated.includes(code))).toEqual([]);
 });
 
-test("every code of the table says its status and its title", () => {
-  for (const [code, { status, title }] of Object.entries(ERROR_CODES)) {
-    expect(status, code).toBeGreaterThanOrEqual(400);
-    expect(title, code).toMatch(/^[A-Z]/);
-  }
+test.each(Object.entries(ERROR_CODES))("%s has a status and a title", (_, { status, title }) => {
+  expect(status).toBeGreaterThanOrEqual(400);
+  expect(title).toMatch(/^[A-Z]/);
 });
 
 /** `readonly code = "X"` of an error class, and `new ApiError("X"`. */

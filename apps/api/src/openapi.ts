@@ -257,8 +257,8 @@ function withoutNoise(schema: JsonSchema): void {
   if (schema["maximum"] === Number.MAX_SAFE_INTEGER) delete schema["maximum"];
 }
 
-function withoutId({ id: _, ...rest }: JsonSchema): JsonSchema {
-  return rest;
+function withoutId(schema: JsonSchema): JsonSchema {
+  return Object.fromEntries(Object.entries(schema).filter(([key]) => key !== "id"));
 }
 
 function withMovedRefs(value: unknown): unknown {
