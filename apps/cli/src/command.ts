@@ -23,14 +23,14 @@ export interface ArgumentSpec {
   readonly isRest?: boolean;
 }
 
-export type ValueOf<Spec extends OptionSpec> = Spec["type"] extends "boolean"
+type ValueOf<Spec extends OptionSpec> = Spec["type"] extends "boolean"
   ? boolean
   : Spec extends { readonly isRepeatable: true }
     ? readonly string[]
     : string | undefined;
 
 /** Of specs that are not known by name, any value of any option. */
-export type ValuesOf<Specs extends OptionSpecs> = string extends keyof Specs
+type ValuesOf<Specs extends OptionSpecs> = string extends keyof Specs
   ? Readonly<Record<string, boolean | string | readonly string[] | undefined>>
   : { readonly [Name in keyof Specs]: ValueOf<Specs[Name]> };
 

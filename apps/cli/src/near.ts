@@ -1,5 +1,5 @@
 /** Up to three known names that may have been meant, nearest first. */
-export function nearNames(name: string, known: readonly string[]): readonly string[] {
+function nearNames(name: string, known: readonly string[]): readonly string[] {
   if (name.length > 40) return [];
   const wanted = name.toLowerCase();
   return known

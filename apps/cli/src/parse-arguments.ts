@@ -4,12 +4,12 @@ import { UsageError } from "./errors.ts";
 import { didYouMean } from "./near.ts";
 
 /** Options that every command has. */
-export const COMMON_OPTIONS = {
+const COMMON_OPTIONS = {
   help: { type: "boolean", short: "h", description: "show this help" },
   json: { type: "boolean", description: "print JSON, for programs" },
 } as const satisfies OptionSpecs;
 
-export const API_OPTION = {
+const API_OPTION = {
   api: {
     type: "string",
     value: "url",

@@ -4,9 +4,9 @@ import { integerOf } from "../values.ts";
 
 /** The apps by name: they are programs, which start when they are loaded. */
 const PROGRAMS = {
-  api: "@millrace/api/main",
-  worker: "@millrace/worker/main",
-  scheduler: "@millrace/scheduler/main",
+  api: () => import("@millrace/api/main"),
+  worker: () => import("@millrace/worker/main"),
+  scheduler: () => import("@millrace/scheduler/main"),
 } as const;
 
 const SETTINGS =
@@ -90,7 +90,7 @@ async function serve(
   environment: Readonly<Record<string, string | undefined>>,
 ): Promise<undefined> {
   setEnvironment(environment);
-  await import(PROGRAMS[role]);
+  await PROGRAMS[role]();
 }
 
 function listOf(values: readonly string[]): string | undefined {
