@@ -21,6 +21,8 @@ const maxReadRounds = 10;
 
 export interface Intent {
   readonly actor: string;
+  /** What is to be committed, for the metric of conflicts. */
+  readonly cause: "result" | "event" | "timer" | "cancel" | "reconciler";
   /** What happened, given the instance as it is now; none: nothing is to be done. */
   readonly signals: (snapshot: Snapshot, inbox: readonly MatchedWait[]) => readonly Signal[];
   /** Also hand over matched waits that are not applied yet. */
@@ -41,7 +43,7 @@ export async function advance(services: Services, key: Key, intent: Intent): Pro
   for (let attempt = 0; attempt < freeTries; attempt++) {
     const advanced = await tryOnce(services, key, intent);
     if (advanced !== undefined) return advanced;
-    services.metrics.commitConflicts.inc({ cause: "version" });
+    services.metrics.commitConflicts.add({ cause: intent.cause });
   }
   return advanceLocked(services, key, intent);
 }

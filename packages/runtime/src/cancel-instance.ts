@@ -28,6 +28,7 @@ export async function cancelInstance(
   const key = { tenantId, instanceId };
   const advanced = await advance(services, key, {
     actor,
+    cause: "cancel",
     signals: ({ version, status }) => {
       if (ifMatch !== undefined && ifMatch !== version) {
         throw new PreconditionFailedError(instanceId, ifMatch, version);

@@ -15,13 +15,11 @@ export function openCommitter(
   return groupCalls<Commit, CommitOutcome>(
     { lanes, maxBatch, keyOf: ({ previous }) => `${previous.tenantId}/${previous.id}` },
     async (commits) => {
-      metrics.commitBatchSize.observe(commits.length);
-      const stop = metrics.commitDuration.startTimer();
-      try {
-        return await write(db, commits);
-      } finally {
-        stop();
-      }
+      metrics.commitBatchSize.observe({}, commits.length);
+      const startedAt = performance.now();
+      const outcomes = await write(db, commits);
+      metrics.commitDuration.observe({}, (performance.now() - startedAt) / 1_000);
+      return outcomes;
     },
   );
 }

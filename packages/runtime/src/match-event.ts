@@ -38,7 +38,8 @@ export async function matchEvent(services: Services, event: StoredEvent): Promis
   await settleEvents(db, [
     { tenantId: event.tenantId, id: event.id, delivered: waits.length, cancelled: cancelled.size, started: 0 },
   ]);
-  services.metrics.eventsMatched.inc(waits.length + cancelled.size);
+  services.metrics.eventsMatched.add({ effect: "delivered" }, waits.length);
+  services.metrics.eventsMatched.add({ effect: "cancelled" }, cancelled.size);
   await nudge(services, event, [...cancelled, ...waits]);
   return { delivered: waits.length, cancelled: cancelled.size };
 }
@@ -141,6 +142,6 @@ export async function nudge(
     job: { tenantId, instanceId, cause: id },
     priority: 0,
   }));
-  await queue.addAdvance(jobs).catch(() => metrics.queueFailures.inc({ operation: "add" }));
+  await queue.addAdvance(jobs).catch(() => metrics.enqueueFailures.add({}));
 }
 

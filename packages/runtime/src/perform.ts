@@ -16,6 +16,7 @@ export async function perform(services: Services, commit: Commit): Promise<void>
   const key: Key = { tenantId: previous.tenantId, instanceId: previous.id };
   const { commands } = decision;
 
+  count(services, commit);
   wake(services, commit);
   await Promise.all([
     enqueue(services, jobsOf(key, commit)),
@@ -30,7 +31,7 @@ export async function enqueue(services: Services, jobs: readonly StepToAdd[]): P
   try {
     await services.queue.addSteps(jobs);
   } catch (error) {
-    services.metrics.queueFailures.inc({ operation: "add" });
+    services.metrics.enqueueFailures.add({});
     services.log.debug({ err: error }, "jobs not added; the reconciler will");
   }
 }
@@ -56,6 +57,15 @@ function jobsOf(key: Key, { decision, holds, carry }: Commit): readonly StepToAd
 function opensLookback(commands: readonly Command[]): boolean {
   return commands.some(
     (command) => command.kind === "openWait" && command.wait.lookbackFrom !== null,
+  );
+}
+
+function count({ metrics }: Services, { decision: { commands, snapshot } }: Commit): void {
+  if (!commands.some(({ kind }) => kind === "settle") || snapshot.completedAt === null) return;
+  const startedAt = snapshot.startedAt ?? snapshot.createdAt;
+  metrics.instanceDuration.observe(
+    { workflow: snapshot.workflowId, outcome: snapshot.status },
+    (snapshot.completedAt.getTime() - startedAt.getTime()) / 1_000,
   );
 }
 

@@ -1,6 +1,6 @@
 import { insertEvents } from "@millrace/store";
 import type { Json, StoredEvent } from "@millrace/store";
-import { isReservedPattern } from "@millrace/engine";
+import { isLifecyclePattern } from "@millrace/engine";
 import { ReservedPatternError } from "./errors.ts";
 import { newEventId } from "./ids.ts";
 import { matchEvent } from "./match-event.ts";
@@ -55,12 +55,12 @@ export async function publishEvents(
     occurredAt: new Date(occurredAt),
     actor,
   }));
-  const accepted = drafts.filter(({ pattern }) => !isReservedPattern(pattern));
+  const accepted = drafts.filter(({ pattern }) => !isLifecyclePattern(pattern));
   const stored = await insertEvents(services.database.db, accepted);
   const byDraft = new Map(accepted.map((draft, index) => [draft, stored[index]]));
   return Promise.all(
     drafts.map((draft) =>
-      isReservedPattern(draft.pattern)
+      isLifecyclePattern(draft.pattern)
         ? { error: new ReservedPatternError(draft.pattern) }
         : answer(services, draft.id, byDraft.get(draft)),
     ),
@@ -75,7 +75,7 @@ async function answer(
   if (event === undefined || event === "duplicate") {
     return { id, duplicate: true, delivered: 0, cancelled: 0, started: 0 };
   }
-  services.metrics.eventsPublished.inc();
+  services.metrics.eventsPublished.add({});
   try {
     return { id, duplicate: false, ...(await matchEvent(services, event)), started: 0 };
   } catch (error) {

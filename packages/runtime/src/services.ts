@@ -3,7 +3,7 @@ import type { CommitOutcome, Commit, DatabaseHandle } from "@millrace/store";
 import { openQueue } from "@millrace/queue";
 import type { Queue } from "@millrace/queue";
 import { createLog, createMetrics } from "@millrace/telemetry";
-import type { Log, Metrics } from "@millrace/telemetry";
+import type { Log, LogLevel, Metrics } from "@millrace/telemetry";
 import { openClock } from "./clock.ts";
 import type { Clock } from "./clock.ts";
 import { openCommitter } from "./committer.ts";
@@ -42,7 +42,7 @@ export interface ServicesSettings {
   readonly queueBackend: "redis" | "postgres";
   readonly keyPrefix: string;
   readonly poolSize: number;
-  readonly logLevel: string;
+  readonly logLevel: LogLevel;
 }
 
 /** Waits for Postgres; a Redis that is away is no hindrance. */

@@ -48,7 +48,7 @@ export async function startInstance(
     return { instance, replayed: true };
   }
   await perform(services, commit);
-  services.metrics.instancesStarted.inc({ workflow: request.workflowId });
+  services.metrics.instancesStarted.add({ workflow: request.workflowId });
   return { instance: instanceReadOf(commit), replayed: false };
 }
 

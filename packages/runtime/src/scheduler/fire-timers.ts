@@ -67,6 +67,7 @@ async function fire(services: Services, timers: readonly DueTimer[]): Promise<vo
   try {
     const advanced = await advance(services, { tenantId, instanceId }, {
       actor: "scheduler",
+      cause: "timer",
       inbox: true,
       signals: (_snapshot, inbox) => [...signalsOf(inbox), ...signals],
     });
@@ -87,7 +88,7 @@ async function dropAll({ database }: Services, timers: readonly DueTimer[]): Pro
 function count({ metrics, clock }: Services, timers: readonly DueTimer[]): void {
   const now = clock.now().getTime();
   for (const { kind, dueAt } of timers) {
-    metrics.timersFired.inc({ kind });
-    metrics.timerLateness.observe(Math.max(0, now - dueAt.getTime()) / 1_000);
+    metrics.timersFired.add({ kind });
+    metrics.timerLateness.observe({}, Math.max(0, now - dueAt.getTime()) / 1_000);
   }
 }

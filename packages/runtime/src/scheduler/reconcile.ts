@@ -63,7 +63,7 @@ async function repair(
   act: () => Promise<number>,
 ): Promise<void> {
   const found = await act();
-  if (found > 0) metrics.reconciled.inc({ kind }, found);
+  if (found > 0) metrics.reconcilerFound.add({ kind }, found);
 }
 
 /** Redis has lost everything when it does not have the mark that Postgres has. */
@@ -98,7 +98,7 @@ function jobOf({ queue, priority, ...job }: DueStep) {
 
 async function takeOver(services: Services): Promise<number> {
   const { free, poisoned } = await takeLapsedSteps(services.database.db, { lapseMs, mostDeliveries, limit: batchSize });
-  services.metrics.takeOvers.inc(free.length);
+  services.metrics.takeOvers.add({}, free.length);
   await enqueue(services, free.map(jobOf));
   for (const { tenantId, instanceId, path, iteration, attempt, deliveries } of poisoned) {
     await signal(services, { tenantId, instanceId }, { kind: "poisoned", path, iteration, attempt, deliveries });
@@ -124,7 +124,11 @@ async function signal(
   key: { readonly tenantId: string; readonly instanceId: string },
   what: Signal,
 ): Promise<void> {
-  const advanced = await advance(services, key, { actor: "reconciler", signals: () => [what] });
+  const advanced = await advance(services, key, {
+    actor: "reconciler",
+    cause: "reconciler",
+    signals: () => [what],
+  });
   if (advanced.kind === "committed") await perform(services, advanced.commit);
 }
 

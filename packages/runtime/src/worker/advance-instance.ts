@@ -14,6 +14,7 @@ export async function advanceInstance(worker: WorkerState, job: AdvanceJob, _job
   const { tenantId, instanceId } = job;
   const advanced = await advance(worker.services, { tenantId, instanceId }, {
     actor: "event",
+    cause: "event",
     inbox: true,
     signals: (_snapshot, inbox) => signalsOf(inbox),
   });

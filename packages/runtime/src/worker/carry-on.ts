@@ -42,23 +42,35 @@ async function runAndCommit(
 ): Promise<Held | undefined> {
   const { metrics } = worker.services;
   worker.holdings.add(held);
-  const stop = metrics.stepDuration.startTimer({ task: held.call.taskId });
+  const startedAt = performance.now();
   try {
     const [signal, reads] = await Promise.all([runAttempt(held), prefetch(worker, held)]);
-    stop();
     if (signal === undefined) {
-      metrics.voidResults.inc({ task: held.call.taskId });
+      metrics.voidResults.add({ reason: "aborted" });
       return undefined;
     }
-    metrics.steps.inc({ task: held.call.taskId, outcome: outcomeOf(signal) });
+    count(worker, held, signal, startedAt);
     return await commitResult(worker, { ...held, reads }, signal, carrier, goOn);
   } finally {
     worker.holdings.remove(held);
   }
 }
 
-function outcomeOf({ kind }: AttemptSignal) {
-  return ({ stepSucceeded: "completed", stepFailed: "failed", attemptTimedOut: "timed_out" } as const)[kind];
+const outcomes = {
+  stepSucceeded: "completed",
+  stepFailed: "failed",
+  attemptTimedOut: "timed_out",
+} as const satisfies Record<AttemptSignal["kind"], string>;
+
+function count(
+  { services: { metrics } }: WorkerState,
+  { call: { taskId: task }, snapshot: { workflowId }, step: { stepId } }: Held,
+  { kind }: AttemptSignal,
+  startedAt: number,
+): void {
+  metrics.stepDuration.observe({ task }, (performance.now() - startedAt) / 1_000);
+  metrics.steps.add({ task, outcome: outcomes[kind] });
+  if (kind !== "stepSucceeded") metrics.errors.add({ workflow: workflowId, step: stepId });
 }
 
 /** Loads, while the task runs, the rows that the decision after it may read. */
@@ -108,7 +120,7 @@ async function commitResult(
       return next && holdNext(worker, held, commit, next, decided.reads, carrier);
     }
     if (outcome.kind === "void") return dropped(worker, held);
-    services.metrics.commitConflicts.inc({ cause: "version" });
+    services.metrics.commitConflicts.add({ cause: "result" });
     const fresh = await loadInstance(services.database.db, key);
     if (fresh === undefined) return dropped(worker, held);
     snapshot = fresh;
@@ -116,8 +128,8 @@ async function commitResult(
   }
 }
 
-function dropped({ services }: WorkerState, { call, step, snapshot }: Held): undefined {
-  services.metrics.voidResults.inc({ task: call.taskId });
+function dropped({ services }: WorkerState, { step, snapshot }: Held): undefined {
+  services.metrics.voidResults.add({ reason: "fenced" });
   services.log.info(
     { instanceId: snapshot.id, stepId: step.stepId, attempt: step.attempt },
     "the result no longer counts: the step is held by somebody else, or has ended",

@@ -208,9 +208,11 @@ export function failureOf(error: unknown): TaskFailure {
   };
 }
 
+const unstorable = /\u0000|[\uD800-\uDBFF](?![\uDC00-\uDFFF])|(?<![\uD800-\uDBFF])[\uDC00-\uDFFF]/g;
+
 /** Postgres takes neither NUL nor half a surrogate pair. */
 function wellFormed(text: string): string {
-  return text.toWellFormed().replaceAll("\u0000", "\uFFFD");
+  return text.replace(unstorable, "\uFFFD");
 }
 
 /** Ends the attempt when `heartbeat()` has not been called for the step's heartbeatTimeout. */

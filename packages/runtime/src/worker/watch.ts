@@ -32,7 +32,8 @@ export function startWatch(worker: WorkerState): Loop {
     );
     for (const { tenantId, instanceId, path, iteration, fence } of lost) {
       const held = holdings.find(tenantId, instanceId, path, iteration);
-      if (held?.step.fence === fence) held.abort.abort(new Error("the step was taken away or stopped"));
+      if (held === undefined || held.step.fence !== fence) continue;
+      held.abort.abort(new Error("the step was taken away or stopped"));
     }
     return watchMs;
   });

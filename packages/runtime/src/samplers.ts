@@ -1,0 +1,31 @@
+import { countByStatus } from "@millrace/store";
+import type { Services } from "./services.ts";
+
+/** Pool use of this process, read when metrics are asked for. */
+export function samplePool({ metrics, database }: Services): void {
+  metrics.addSampler(() => {
+    const { total, idle, waiting } = database.stats();
+    metrics.pool.set({ state: "total" }, total);
+    metrics.pool.set({ state: "idle" }, idle);
+    metrics.pool.set({ state: "waiting" }, waiting);
+  });
+}
+
+/** Figures of the installation as a whole: instances by status, jobs by queue and state. */
+export function sampleInstallation(services: Services, queues: readonly string[]): void {
+  const { metrics, database, queue } = services;
+  metrics.addSampler(async () => {
+    const counts = await countByStatus(database.db);
+    metrics.instances.replace(
+      counts.map(({ status, count }) => ({ labels: { status }, value: count })),
+    );
+  });
+  metrics.addSampler(async () => {
+    const depths = await queue.depths(queues);
+    metrics.queueDepth.replace(
+      depths.flatMap(({ queue: name, ...states }) =>
+        Object.entries(states).map(([state, value]) => ({ labels: { queue: name, state }, value })),
+      ),
+    );
+  });
+}
