@@ -3,7 +3,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { MillraceClient } from "@millrace/client";
-import { openStack, type Stack } from "@millrace/devstack";
+import type { Stack } from "@millrace/devstack";
 import { type Command, defineCommand } from "../command.ts";
 import { driveOrder, type Outcome } from "../demo/drive.ts";
 import { orderTasksFolder, readOrderDefinition } from "../demo/example.ts";
@@ -15,6 +15,7 @@ import { EXIT } from "../exit-codes.ts";
 import { type Interrupt, listenForInterrupt } from "../interrupt.ts";
 import type { Output } from "../output.ts";
 import { queueChoice, queueText } from "../queue-choice.ts";
+import { startStack } from "../start-stack.ts";
 import { durationText } from "../times.ts";
 import { integerOf } from "../values.ts";
 
@@ -55,9 +56,10 @@ export const demo: Command = defineCommand({
     const interrupt = listenForInterrupt(() => rmSync(dataDir, { recursive: true, force: true }));
     const say = output.isJson ? output.note : output.line;
     try {
-      say("Starting Postgres, Redis, API, scheduler and two workers …");
+      const servers = queue.backend === "redis" ? "Postgres, Redis" : "Postgres";
+      say(`Starting ${servers}, API, scheduler and two workers …`);
       const began = performance.now();
-      const stack = await openStack({
+      const stack = await startStack({
         dataDir,
         queueBackend: queue.backend,
         workers: WORKERS,

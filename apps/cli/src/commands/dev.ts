@@ -1,6 +1,6 @@
 import { createServer } from "node:net";
 import { join, resolve } from "node:path";
-import { openStack, type Stack, type StackEvent } from "@millrace/devstack";
+import type { Stack, StackEvent } from "@millrace/devstack";
 import { type Command, type Context, defineCommand } from "../command.ts";
 import { CommandError } from "../errors.ts";
 import { EXIT } from "../exit-codes.ts";
@@ -9,6 +9,7 @@ import type { Output } from "../output.ts";
 import { queueChoice, queueText } from "../queue-choice.ts";
 import { reviveServers } from "../revive-servers.ts";
 import { withoutPassword } from "../secrets.ts";
+import { startStack } from "../start-stack.ts";
 import { taskPaths } from "../task-paths.ts";
 import { integerOf } from "../values.ts";
 
@@ -67,7 +68,7 @@ export const dev: Command = defineCommand({
     const interrupt = listenForInterrupt(() => output.note("Stopping at once."));
     try {
       const isRestarted = !options["no-restart"];
-      const stack = await openStack({
+      const stack = await startStack({
         dataDir,
         databaseUrl: context.settings.databaseUrl,
         redisUrl: queue.redisUrl,
