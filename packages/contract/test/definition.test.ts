@@ -209,10 +209,9 @@ const BROKEN: [string, unknown, ...[code: string, path: string][]][] = [
     ["BAD_VALUE", "/steps/0"],
   ],
   [
-    "choice of nothing, without a default",
+    "choice of nothing",
     of({ stepId: "a", type: "CHOICE", choices: [] }),
     ["TOO_SHORT", "/steps/0/choices"],
-    ["MISSING_FIELD", "/steps/0/default"],
   ],
   ["set of nothing", of({ stepId: "a", type: "SET" }), ["MISSING_FIELD", "/steps/0/variables"]],
   [
