@@ -10,6 +10,7 @@ export type ProblemCode =
   | "FORBIDDEN_PROPERTY"
   | "COMPUTED_STEPS"
   | "TOO_LONG"
+  | "TOO_MANY"
   | "TOO_DEEP"
   | "UNCLOSED"
   | "BAD_LITERAL";
@@ -22,7 +23,7 @@ export interface Problem {
   readonly code: ProblemCode;
   /** What is wrong, where, and what to do. */
   readonly message: string;
-  /** Position in the source, or in the template's string, counted in UTF-16 units from 0. */
+  /** Position in the source, or in the template's string, in UTF-16 units from 0. */
   readonly offset: number;
   /** JSON pointer of the string inside the template's value; absent for a lone expression. */
   readonly pointer?: string;
@@ -73,6 +74,7 @@ export class ExpressionError extends Error {
   override readonly name = "ExpressionError";
   readonly code: ExpressionErrorCode;
   readonly retryable = false;
+  /** The expression: in a template without the text around it. */
   readonly source: string;
   /** Position in `source` of the operation that failed. */
   readonly offset: number;

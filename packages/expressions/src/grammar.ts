@@ -24,12 +24,12 @@ export class Refusal extends Error {
 }
 
 /**
- * Reads the expression that starts at `start`.
+ * Reads the expression at the start of a source.
  *
  * @throws Refusal, or acorn's SyntaxError with its `pos`
  */
-export function readExpression(source: string, start: number): Expression {
-  return BoundedParser.parseExpressionAt(source, start, {
+export function readExpression(source: string): Expression {
+  return BoundedParser.parseExpressionAt(source, 0, {
     ecmaVersion: 2022,
     sourceType: "module",
     preserveParens: true,

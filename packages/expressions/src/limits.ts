@@ -7,6 +7,8 @@
 export const limits = Object.freeze({
   /** Characters of one expression. */
   sourceLength: 10_000,
+  /** Expressions in one template. */
+  expressions: 2_000,
   /** Levels of nesting in a source; each operator and each pair of parentheses is one. */
   depth: 100,
   /** Work of one evaluation: one unit per element visited and per 16 characters read or made. */

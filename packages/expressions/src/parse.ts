@@ -24,42 +24,37 @@ export interface Parsed {
 }
 
 /**
- * Parses the expression that starts at `start` and ends where JavaScript's grammar ends it.
+ * Parses the expression at the start of a text; it ends where JavaScript's grammar ends it.
  *
+ * @param text At least one character longer than an expression may be, where there is that much.
  * @returns Every problem, not only the first, as far as the syntax can be followed.
  */
-export function parseAt(text: string, start: number, roots: readonly string[]): Parsed {
-  // A little more than is allowed, so that an expression that is too long is seen to be.
-  const source = text.slice(0, start + limits.sourceLength + 1);
-  const parser: Reader = { source: text, roots: new Set(roots), problems: [] };
+export function parseStart(text: string, roots: readonly string[]): Parsed {
+  const reader: Reader = { source: text, roots: new Set(roots), problems: [] };
   let tree: acorn.Expression;
   try {
-    tree = readExpression(source, start);
+    tree = readExpression(text);
   } catch (error) {
-    return lost(syntaxProblem(error, source, text, start));
+    return lost(syntaxProblem(error, text));
   }
-  if (tree.end - start > limits.sourceLength) {
-    return lost(tooLong(text, start));
-  }
-  const checked = nodeOf(parser, tree, 0);
-  return { tree: checked, end: skipBlanks(source, tree.end), problems: parser.problems };
+  if (tree.end > limits.sourceLength) return lost(tooLong(text));
+  const checked = nodeOf(reader, tree, 0);
+  return { tree: checked, end: skipBlanks(text, tree.end), problems: reader.problems };
 }
 
 /** Parses a text that is one expression and nothing else. */
 export function parseWhole(text: string, roots: readonly string[]): Parsed {
-  if (text.length > limits.sourceLength) return lost(tooLong(text, 0));
+  if (text.length > limits.sourceLength) return lost(tooLong(text));
   if (text.trim() === "") return lost(problem("EMPTY", "the expression is empty", text, 0));
-  const parsed = parseAt(text, 0, roots);
+  const parsed = parseStart(text, roots);
   if (parsed.end === undefined || parsed.end === text.length) return parsed;
   const what = "the expression has ended before this; only one is taken, and no statements";
   return { ...parsed, problems: [...parsed.problems, problem("SYNTAX", what, text, parsed.end)] };
 }
 
-/** Whether a text is an expression by its grammar, allowed here or not. */
+/** Whether a text is one expression by its grammar, allowed here or not. */
 export function looksLikeExpression(text: string): boolean {
-  return !parseWhole(text, []).problems.some(
-    ({ code }) => code === "SYNTAX" || code === "TOO_LONG",
-  );
+  return parseWhole(text, []).end === text.length;
 }
 
 interface Reader {
@@ -384,22 +379,24 @@ export function problem(code: ProblemCode, what: string, source: string, offset:
   return { code, message: `${what} (${whereIn(source, offset)})`, offset };
 }
 
-function syntaxProblem(error: unknown, source: string, text: string, start: number): Problem {
+function syntaxProblem(error: unknown, text: string): Problem {
   if (error instanceof Refusal) {
     const { found, offset } = error;
     if (found === undefined) return problem("TOO_DEEP", tooDeepText, text, offset);
     return problem("NOT_ALLOWED", `${found} ${notPartOfIt}`, text, offset);
   }
   if (!(error instanceof SyntaxError)) throw error;
-  const offset = "pos" in error && typeof error.pos === "number" ? error.pos : start;
-  if (source.length < text.length && offset >= source.length - 1) return tooLong(text, start);
+  const offset = "pos" in error && typeof error.pos === "number" ? error.pos : 0;
+  // A text that was cut off breaks at its end, or where the string or comment starts that it cuts.
+  const atEnd = offset >= limits.sourceLength || error.message.startsWith("Unterminated");
+  if (text.length > limits.sourceLength && atEnd) return tooLong(text);
   const what = error.message.replace(/ \(\d+:\d+\)$/, "");
   return problem("SYNTAX", `this is not an expression: ${what}`, text, offset);
 }
 
-function tooLong(text: string, start: number): Problem {
+function tooLong(text: string): Problem {
   const what = `the expression is longer than ${limits.sourceLength} characters; compute parts in SET steps`;
-  return problem("TOO_LONG", what, text, start);
+  return problem("TOO_LONG", what, text, 0);
 }
 
 const notPartOfIt = "is not part of the expression language";

@@ -13,12 +13,12 @@ import type { Built, ExpressionOptions } from "./expression.ts";
 import { startBudget, toJson } from "./json.ts";
 import type { Budget } from "./json.ts";
 import { limits } from "./limits.ts";
-import { looksLikeExpression, parseAt, parseWhole, problem } from "./parse.ts";
+import { looksLikeExpression, parseStart, parseWhole, problem } from "./parse.ts";
 import { setOwn } from "./properties.ts";
 import { mergeReads } from "./reads.ts";
 import type { Reads } from "./reads.ts";
 import { chargeNewText, startRun } from "./run.ts";
-import type { Run, Scope } from "./run.ts";
+import type { Code, Run, Scope } from "./run.ts";
 import { toText } from "./values.ts";
 
 export type Json =
@@ -172,8 +172,8 @@ function stringPart(parser: Parser, text: string, path: Path): Part {
   const pieces = piecesOf(parser, text, path);
   const [only, ...others] = pieces;
   if (only === undefined) return constant(text);
-  if (others.length === 0 && typeof only !== "string") return valuePart(only, text, path);
-  return textPart(pieces, text, path);
+  if (others.length === 0 && typeof only !== "string") return valuePart(only, path);
+  return textPart(pieces, path);
 }
 
 function warnAlmostPath(parser: Parser, text: string, path: Path): void {
@@ -186,103 +186,129 @@ function orLiteral(text: string): string {
   return `; write { "$literal": ${JSON.stringify(text)} } where it is meant as text`;
 }
 
-/** The texts and expressions that a string is made of. */
-function piecesOf(parser: Parser, text: string, path: Path): readonly (string | Built)[] {
-  const pieces: (string | Built)[] = [];
+/** An expression and its source. */
+interface Embedded {
+  readonly source: string;
+  readonly code: Code;
+}
+
+/** The texts and expressions that a string is made of; nothing where the syntax is lost. */
+function piecesOf(parser: Parser, text: string, path: Path): readonly (string | Embedded)[] {
+  const pieces: (string | Embedded)[] = [];
   let position = 0;
   for (;;) {
     const opening = text.indexOf("${", position);
     if (opening < 0) break;
     if (opening > position) pieces.push(text.slice(position, opening));
-    const piece = embedded(parser, text, opening, path);
-    if (piece === undefined) return [];
-    pieces.push(piece);
-    position = piece.end + 1;
+    const start = opening + 2;
+    // Cut off, so that a long string with many expressions is not walked over for each of them.
+    const rest = text.slice(start, start + limits.sourceLength + 1);
+    const built = embedded(parser, rest, start, path);
+    if (built?.end === undefined) return [];
+    pieces.push({ source: rest.slice(0, built.end), code: built.code });
+    position = start + built.end + 1;
   }
   if (position < text.length) pieces.push(text.slice(position));
   return pieces;
 }
 
-/** The expression behind `${`; its `end` is at the `}`. Undefined where the syntax is lost. */
-function embedded(
-  parser: Parser,
-  text: string,
-  opening: number,
-  path: Path,
-): (Built & { readonly end: number }) | undefined {
-  const start = opening + 2;
-  const { options } = parser;
-  if (/^\s*\}/.test(text.slice(start, start + limits.sourceLength))) {
-    report(parser, path, problem("EMPTY", "the expression in ${ } is empty", text, opening));
-    return undefined;
+/** The expression at the start of `rest`, up to its `}`. Undefined where the syntax is lost. */
+function embedded(parser: Parser, rest: string, start: number, path: Path): Built | undefined {
+  const found = (code: ProblemCode, what: string, offset: number): undefined => {
+    report(parser, path, start, problem(code, what, rest, offset));
+  };
+  if (/^\s*\}/.test(rest)) return found("EMPTY", "the expression in ${ } is empty", 0);
+  if (rest.length <= limits.sourceLength && !rest.includes("}")) {
+    return found("UNCLOSED", "the ${ is not closed by a }", 0);
   }
-  if (text.indexOf("}", start) < 0) {
-    report(parser, path, problem("UNCLOSED", "the ${ is never closed by a }", text, opening));
-    return undefined;
-  }
-  const built = build(parseAt(text, start, rootsOf(options)), text, options);
-  collect(parser, built, path);
-  if (built.end === undefined) return undefined;
-  if (text[built.end] === "}") return { ...built, end: built.end };
-  const what = "the expression in ${ } must end with a } here";
-  report(parser, path, problem("SYNTAX", what, text, built.end));
-  return undefined;
+  if (!isAllowedOneMore(parser, path)) return undefined;
+  const built = build(parseStart(rest, rootsOf(parser.options)), rest, parser.options);
+  collect(parser, built, path, start);
+  if (built.end === undefined || rest[built.end] === "}") return built;
+  return found("SYNTAX", "the expression in ${ } must end with a } here", built.end);
 }
 
 function expressionPart(parser: Parser, text: string, path: Path, hint = ""): Part {
+  if (!isAllowedOneMore(parser, path)) return constant(null);
   const built = build(parseWhole(text, rootsOf(parser.options)), text, parser.options);
-  collect(parser, built, path, hint);
-  return valuePart(built, text, path);
+  collect(parser, built, path, 0, hint);
+  return valuePart({ source: text, code: built.code }, path);
 }
 
-function valuePart({ code }: Built, source: string, path: Path): Part {
+function valuePart(expression: Embedded, path: Path): Part {
+  const pointer = pointerOf(path);
   const depth = path.length;
-  return placed(source, path, ({ run, budget }) => toJson(budget, code(run), depth));
+  return {
+    constant: false,
+    evaluate: ({ run, budget }) =>
+      placed(run, expression.source, pointer, () => toJson(budget, expression.code(run), depth)),
+  };
 }
 
-function textPart(pieces: readonly (string | Built)[], source: string, path: Path): Part {
-  return placed(source, path, ({ run, budget }) => {
-    let result = "";
-    for (const piece of pieces) {
-      const value = typeof piece === "string" ? piece : piece.code(run);
-      if (value === undefined) continue;
-      const text = toText(run, value);
-      chargeNewText(run, result.length + text.length);
-      result += text;
-    }
-    return toJson(budget, result);
-  });
-}
-
-/** A part whose failures say where in the template they happened. */
-function placed(source: string, path: Path, evaluate: Part["evaluate"]): Part {
+function textPart(pieces: readonly (string | Embedded)[], path: Path): Part {
   const pointer = pointerOf(path);
   return {
     constant: false,
-    evaluate(evaluation) {
-      evaluation.run.at = 0;
-      try {
-        return evaluate(evaluation);
-      } catch (error) {
-        throw asExpressionError(error, { source, offset: evaluation.run.at, pointer });
+    evaluate({ run, budget }) {
+      let result = "";
+      for (const piece of pieces) {
+        if (typeof piece === "string") result += piece;
+        else {
+          result += placed(run, piece.source, pointer, () => {
+            const value = piece.code(run);
+            const text = value === undefined ? "" : toText(run, value);
+            chargeNewText(run, result.length + text.length);
+            return text;
+          });
+        }
       }
+      return toJson(budget, result);
     },
   };
 }
 
-function collect(parser: Parser, built: Built, path: Path, hint = ""): void {
-  const pointer = pointerOf(path);
-  parser.reads.push(built.reads);
-  for (const { message, ...found } of built.problems) {
-    parser.problems.push({ ...found, message: message + hint, pointer });
-  }
-  for (const { message, ...found } of built.warnings) {
-    parser.warnings.push({ ...found, message: message + hint, pointer });
+/** Runs what may fail; the failure says where in the template it happened. */
+function placed<Value>(run: Run, source: string, pointer: string, evaluate: () => Value): Value {
+  run.at = 0;
+  try {
+    return evaluate();
+  } catch (error) {
+    throw asExpressionError(error, { source, offset: run.at, pointer });
   }
 }
 
-function report(parser: Parser, path: Path, found: Problem): void {
-  parser.problems.push({ ...found, pointer: pointerOf(path) });
+/** Takes over what is known of an expression that starts at `start` of its string. */
+function collect(parser: Parser, built: Built, path: Path, start: number, hint = ""): void {
+  const pointer = pointerOf(path);
+  parser.reads.push(built.reads);
+  for (const found of built.problems) {
+    parser.problems.push({ ...shifted(found, start, hint), pointer });
+  }
+  for (const found of built.warnings) {
+    parser.warnings.push({ ...shifted(found, start, hint), pointer });
+  }
+}
+
+/** Whether another expression may be parsed; reports the first that may not. */
+function isAllowedOneMore(parser: Parser, path: Path): boolean {
+  if (parser.reads.length < limits.expressions) return true;
+  if (!parser.problems.some(({ code }) => code === "TOO_MANY")) {
+    const what = `the value holds more than ${limits.expressions} expressions`;
+    reportWhole(parser, path, "TOO_MANY", `${what}; compute parts in SET steps`);
+  }
+  return false;
+}
+
+function shifted<Found extends Problem | Warning>(
+  found: Found,
+  start: number,
+  hint: string,
+): Found {
+  return { ...found, offset: start + found.offset, message: found.message + hint };
+}
+
+function report(parser: Parser, path: Path, start: number, found: Problem): void {
+  parser.problems.push({ ...shifted(found, start, ""), pointer: pointerOf(path) });
 }
 
 /** A problem of a whole value rather than of a string in it. */

@@ -218,6 +218,7 @@ test.each([
   ["arrow functions", `${"a=>".repeat(3_000)}1`],
   ["spreads", `${"[...".repeat(1_900)}1${"]".repeat(1_900)}`],
   ["conjunctions", `1${"&&1".repeat(3_000)}`],
+  ["parameters", `({a(${"[".repeat(4_000)}x${"]".repeat(4_000)}){}})`],
   ["groups of a regular expression", `/${"(".repeat(4_000)}${")".repeat(4_000)}/`],
   ["a long name", "a".repeat(20_000)],
   ["blanks", " ".repeat(1_000_000)],
@@ -230,6 +231,45 @@ test.each([
   ]) {
     expect(thrownBy(parse)).toBeInstanceOf(ExpressionSyntaxError);
   }
+});
+
+// Out of stack, V8 may end the process instead of throwing: the parser must not come near it.
+test.each([
+  ["parentheses", "(", "1", ")"],
+  ["objects", "({a:", "1", "})"],
+  ["lists", "[", "1", "]"],
+  ["negations", "!", "1", ""],
+  ["sums", "1+", "1", ""],
+  ["choices", "1?1:", "1", ""],
+  ["choices in choices", "1?", "1", ":1"],
+  ["template literals", "`${", "1", "}`"],
+  ["tagged templates", "a`${", "1", "}`"],
+  ["calls", "f(", "1", ")"],
+  ["indexes", "a[", "1", "]"],
+  ["optional indexes", "a?.[", "1", "]"],
+  ["new", "new ", "a", ""],
+  ["powers", "1**", "1", ""],
+  ["awaits", "await ", "1", ""],
+  ["assignments", "a=", "1", ""],
+  ["arrow functions", "a=>", "1", ""],
+  ["arrow functions with bodies", "()=>{", "", "}"],
+  ["functions", "function(){", "", "}"],
+  ["patterns", "({a=", "1", "})"],
+  ["classes", "class extends ", "a", "{}"],
+  ["class bodies", "class{[", "1", "]=1}"],
+  ["dynamic imports", "import(", "1", ")"],
+  ["spreads", "[...", "1", "]"],
+  ["computed keys", "({[", "1", "]:1})"],
+  ["groups of a regular expression", "/(", "", ")/"],
+  ["a mixture", "1+-(1?1:`${[", "1", "]}`)"],
+])("nesting of %s stops at half of the stack at the latest", (_name, before, middle, after) => {
+  const levels = Math.floor(limits.sourceLength / (before.length + after.length));
+  const source = before.repeat(levels) + middle + after.repeat(levels);
+
+  const error = onHalfOfTheStack(() => thrownBy(() => parseExpression(source)));
+
+  expect(error).toBeInstanceOf(ExpressionSyntaxError);
+  expect((error as ExpressionSyntaxError).problems.map(({ code }) => code)).not.toContain("SYNTAX");
 });
 
 test("an array nested too deep in a template is a problem, in $literal as well", () => {
@@ -268,4 +308,17 @@ function nested(depth: number): unknown {
   let value: unknown = [];
   for (let level = 0; level < depth; level++) value = [value];
   return value;
+}
+
+/** Calls a function when half of the stack is in use. */
+function onHalfOfTheStack<Value>(act: () => Value): Value {
+  const descend = (levels: number): Value => (levels === 0 ? act() : descend(levels - 1));
+  return descend(Math.floor(stackLevels() / 2));
+}
+
+function stackLevels(): number {
+  let levels = 0;
+  const descend = (): number => ((levels += 1), descend());
+  expect(descend).toThrow(RangeError);
+  return levels;
 }

@@ -26,6 +26,7 @@ test.each<[string, Json, unknown]>([
   ["keys are never expressions", { "${ 1 }": 1 }, { "${ 1 }": 1 }],
   ["$literal is untouched", { $literal: "${ x }" }, "${ x }"],
   ["$literal inside", { a: { $literal: { $literal: "${" } } }, { a: { $literal: "${" } }],
+  ["$literal in a list of constants", [1, { $literal: "${ x }" }], [1, "${ x }"]],
   ["$literal null", { a: { $literal: null } }, { a: null }],
   ["a key that looks like a method", { constructor: "${ 1 }" }, { constructor: 1 }],
 ])("%s", (_name, value, result) => {
@@ -68,6 +69,7 @@ test.each([
   ["an expression in ${ }", "${ input.orderId }", "o-1"],
   ["text around ${ }", "order-${ input.orderId }", "order-o-1"],
   ["words around ${ }", "order ${ input.orderId }", "order o-1"],
+  ["a path around ${ }", "/orders/${ input.orderId }/", "/orders/o-1/"],
   ["a template literal", "`order-${ input.orderId }`", "order-o-1"],
   ["a template literal in a sum", "'#' + `${ input.orderId }`", "#o-1"],
   ["an object", "{ id: input.orderId }", { id: "o-1" }],
@@ -121,12 +123,30 @@ test("every problem comes with the pointer of its string", () => {
     ["UNKNOWN_ROOT", "/a~1b/1", 6],
     ["COMPUTED_STEPS", "/c~0d", 3],
     ["UNKNOWN_ROOT", "/c~0d", 22],
-    ["UNCLOSED", "/e", 0],
+    ["UNCLOSED", "/e", 2],
     ["BAD_LITERAL", "/f", 0],
-    ["EMPTY", "/h", 0],
+    ["EMPTY", "/h", 2],
     ["SYNTAX", "/i", 5],
     ["FORBIDDEN_PROPERTY", "/j", 9],
   ]);
+});
+
+test("a template holds so many expressions and no more, in one string or in many", () => {
+  const { expressions } = limits;
+  const strings = (count: number) => Array.from({ length: count }, () => "${1}");
+  const bare = Array.from({ length: expressions + 9 }, () => "workflow.input");
+
+  expect(evaluate(strings(expressions).join(""))).toBe("1".repeat(expressions));
+  for (const value of [strings(expressions + 9), strings(expressions + 9).join(""), bare]) {
+    expect(problemsOf(value, { barePaths: true }).map(({ code }) => code)).toEqual(["TOO_MANY"]);
+  }
+});
+
+test("an expression longer than allowed is a problem inside a string as well", () => {
+  const long = `\${ '${"a".repeat(limits.sourceLength)}' }`;
+
+  expect(problemsOf(long).map(({ code }) => code)).toEqual(["TOO_LONG"]);
+  expect(problemsOf(`\${ ${"1 ".repeat(limits.sourceLength)}`)[0]?.code).toBe("SYNTAX");
 });
 
 test("a bare path that names no root here is a problem that says how to write text", () => {
