@@ -10,7 +10,13 @@ import type {
   NewWait,
 } from "../state/decision.ts";
 import type { Reads } from "../state/reads.ts";
-import type { JsonObject, LiveExecution, Snapshot, TimerKind } from "../state/snapshot.ts";
+import type {
+  JsonObject,
+  LiveExecution,
+  Snapshot,
+  TimerKind,
+  WorkflowError,
+} from "../state/snapshot.ts";
 import { executionKey } from "../state/snapshot.ts";
 import type { InstanceStatus, StepStatus } from "../state/status.ts";
 import { instanceChanges } from "../state/status.ts";
@@ -166,7 +172,7 @@ export function insertExecution(turn: Turn, execution: NewExecution): void {
   turn.touched.set(execution.path, key);
 }
 
-/** What changes of a row. What is not named stays as this turn has left it so far. */
+/** What a row becomes. What is not named is as it is at a step that has just begun. */
 export interface RowChange extends Partial<
   Pick<
     ExecutionUpdate,
@@ -178,34 +184,36 @@ export interface RowChange extends Partial<
 
 /** Changes a row; one that this same turn inserts simply begins that way. */
 export function updateExecution(turn: Turn, execution: LiveExecution, change: RowChange): void {
-  const { stepId, path, iteration, attempt } = execution;
+  const { stepId, path, iteration } = execution;
+  const {
+    status,
+    attempt = execution.attempt,
+    output,
+    error = null,
+    completion = null,
+    completedAt = null,
+    retryAt = null,
+    awaited = false,
+  } = change;
   const key = executionKey(path, iteration);
   turn.touched.set(path, key);
   const inserted = turn.inserts.get(key);
-  if (inserted !== undefined) {
-    const { awaited: _awaited, retryAt: _retryAt, ...begins } = change;
-    turn.inserts.set(key, { ...inserted, attempt, ...begins });
-    return;
-  }
-  const {
-    completion = null,
-    completedAt = null,
-    output,
-    error = null,
-  } = turn.updates.get(key) ?? {};
-  turn.updates.set(key, {
-    stepId,
-    path,
-    iteration,
-    attempt,
-    output,
-    error,
-    completion,
-    completedAt,
-    retryAt: null,
-    awaited: false,
-    ...change,
-  });
+  const row = { status, attempt, output, error, completion, completedAt };
+  if (inserted !== undefined) turn.inserts.set(key, { ...inserted, ...row });
+  else turn.updates.set(key, { stepId, path, iteration, ...row, retryAt, awaited });
+}
+
+/** Puts an error beside what this turn has made of a row. */
+export function noteError(
+  { inserts, updates }: Turn,
+  { path, iteration }: LiveExecution,
+  error: WorkflowError,
+): void {
+  const key = executionKey(path, iteration);
+  const inserted = inserts.get(key);
+  const updated = updates.get(key);
+  if (inserted !== undefined) inserts.set(key, { ...inserted, error });
+  else if (updated !== undefined) updates.set(key, { ...updated, error });
 }
 
 // Waits and timers. What was opened or set in this same turn simply never comes to be.

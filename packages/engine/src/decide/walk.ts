@@ -14,7 +14,7 @@ import {
   settleSkipped,
 } from "./execution.ts";
 import { evaluateCondition } from "./scope.ts";
-import { note, putLive, setTimer, updateExecution } from "./turn.ts";
+import { note, noteError, putLive, setTimer } from "./turn.ts";
 import type { Turn } from "./turn.ts";
 
 /**
@@ -113,7 +113,7 @@ function leave(turn: Turn, current: Step, execution: LiveExecution): string | un
     return chooseTransition(turn, current.transitions);
   } catch (thrown) {
     const error = expressionError(thrown, current.stepId, "transitions");
-    updateExecution(turn, execution, { status: "COMPLETED", error });
+    noteError(turn, execution, error);
     return routeError(turn, current, error);
   }
 }

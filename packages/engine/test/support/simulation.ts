@@ -19,6 +19,7 @@ import type { Snapshot } from "../../src/state/snapshot.ts";
 import { executionKey } from "../../src/state/snapshot.ts";
 import { deepFreeze } from "./deep-freeze.ts";
 import { checkLaws, timerName } from "./laws.ts";
+import type { Stored } from "./laws.ts";
 
 /**
  * One instance and the little that it needs around it: rows, timers, waits and a clock, in memory.
@@ -64,81 +65,54 @@ export function simulate(
   given: Partial<NewInstance> = {},
 ): Simulation {
   let now = noon;
-  let instance = memoryInstance(
-    createSnapshot(definition, {
-      id: "0195a3b0-0000-7000-8000-000000000001",
-      tenantId: "default",
-      input,
-      correlationId: null,
-      userId: null,
-      priority: null,
-      startEventId: null,
-      createdAt: now,
-      ...given,
-    }),
-  );
-  let timers: ReadonlyMap<string, SetTimer> = new Map();
-  let waits: ReadonlyMap<string, NewWait> = new Map();
+  let stored = created(definition, { input, ...given });
   const history: HistoryStep[] = [];
   let events = 0;
 
   function send(...signals: readonly Signal[]): Decision {
-    const before = deepFreeze({ instance, timers, waits });
-    deepFreeze(signals);
-    const advanced = advanceInMemory(definition, instance, signals, now);
-    const { decision } = advanced;
-    deepStrictEqual(decideAsking(definition, instance, signals, now), decision);
-    if (decision.snapshot === instance.snapshot) {
-      checkLaws(definition, before, decision, before);
-      return decision;
-    }
-    const observed: readonly Signal[] =
-      decision.observedRunning.length === 0
-        ? []
-        : [{ kind: "observedRunning", executions: decision.observedRunning }];
-    history.push({ at: now, signals: [...observed, ...signals] });
-    instance = advanced.instance;
-    timers = timersAfter(timers, decision);
-    waits = waitsAfter(waits, decision);
-    checkLaws(definition, before, decision, { instance, timers, waits });
-    return decision;
+    const committed = commit(definition, stored, signals, now);
+    stored = committed.stored;
+    if (committed.logged !== undefined) history.push(committed.logged);
+    return committed.decision;
   }
 
   function row(stepId: string): ExecutionRead | undefined {
-    return [...instance.executions.values()].findLast((each) => each.stepId === stepId);
+    return [...stored.instance.executions.values()].findLast((each) => each.stepId === stepId);
   }
 
   function running(stepId: string): ExecutionRead {
     const taken = row(stepId);
     if (taken === undefined) throw new Error(`step ${stepId} was never reached`);
-    instance = claimInMemory(instance, executionKey(taken.path, taken.iteration));
+    stored = claimed(stored, executionKey(taken.path, taken.iteration));
     return taken;
   }
 
   function satisfied(event: EventFact): readonly NewWait[] {
-    return [...waits.values()].filter(
+    const { snapshot } = stored.instance;
+    const reads = readsOf(stored.instance);
+    return [...stored.waits.values()].filter(
       (wait) =>
         patternMatches(wait.pattern, event.pattern) &&
-        eventSatisfies(definition, instance.snapshot, wait, event, readsOf(instance), now) === true,
+        eventSatisfies(definition, snapshot, wait, event, reads, now) === true,
     );
   }
 
   return {
     definition,
     get instance() {
-      return instance;
+      return stored.instance;
     },
     get snapshot() {
-      return instance.snapshot;
+      return stored.instance.snapshot;
     },
     get now() {
       return now;
     },
     get timers() {
-      return timers;
+      return stored.timers;
     },
     get waits() {
-      return waits;
+      return stored.waits;
     },
     history,
     send,
@@ -193,7 +167,9 @@ export function simulate(
     elapse(duration) {
       const until = new Date(now.getTime() + msOf(duration));
       const decisions: Decision[] = [];
-      for (let next = earliest(timers); next && next.dueAt <= until; next = earliest(timers)) {
+      for (;;) {
+        const next = earliest(stored.timers);
+        if (next === undefined || next.dueAt > until) break;
         if (next.dueAt > now) now = next.dueAt;
         decisions.push(send(fired(next)));
       }
@@ -202,9 +178,64 @@ export function simulate(
     },
     statuses: () =>
       Object.fromEntries(
-        [...instance.executions.values()].map(({ stepId, status }) => [stepId, status]),
+        [...stored.instance.executions.values()].map(({ stepId, status }) => [stepId, status]),
       ),
   };
+}
+
+/** An instance that nobody has stored yet. */
+export function created(definition: Definition, given: Partial<NewInstance> = {}): Stored {
+  const snapshot = createSnapshot(definition, {
+    id: "0195a3b0-0000-7000-8000-000000000001",
+    tenantId: "default",
+    input: {},
+    correlationId: null,
+    userId: null,
+    priority: null,
+    startEventId: null,
+    createdAt: noon,
+    ...given,
+  });
+  return { instance: memoryInstance(snapshot), timers: new Map(), waits: new Map() };
+}
+
+export interface Committed {
+  readonly stored: Stored;
+  readonly decision: Decision;
+  /** What the history keeps of it; undefined where nothing was written. */
+  readonly logged: HistoryStep | undefined;
+}
+
+/** Decides and commits, under all the laws. */
+export function commit(
+  definition: Definition,
+  before: Stored,
+  signals: readonly Signal[],
+  now: Date,
+): Committed {
+  deepFreeze(before);
+  deepFreeze(signals);
+  const { instance, decision } = advanceInMemory(definition, before.instance, signals, now);
+  deepStrictEqual(decideAsking(definition, before.instance, signals, now), decision);
+  if (decision.snapshot === before.instance.snapshot) {
+    checkLaws(definition, before, decision, before);
+    return { stored: before, decision, logged: undefined };
+  }
+  const stored: Stored = {
+    instance,
+    timers: timersAfter(before.timers, decision),
+    waits: waitsAfter(before.waits, decision),
+  };
+  checkLaws(definition, before, decision, stored);
+  const { observedRunning: executions } = decision;
+  const observed: readonly Signal[] =
+    executions.length === 0 ? [] : [{ kind: "observedRunning", executions }];
+  return { stored, decision, logged: { at: now, signals: [...observed, ...signals] } };
+}
+
+/** A worker takes a row. */
+export function claimed(stored: Stored, key: string): Stored {
+  return { ...stored, instance: claimInMemory(stored.instance, key) };
 }
 
 export function fired({ timer, path, iteration, attempt }: SetTimer): Signal {

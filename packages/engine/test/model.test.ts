@@ -1,0 +1,234 @@
+import { ok } from "node:assert/strict";
+import fc from "fast-check";
+import { afterAll, expect, test, vi } from "vitest";
+import { compileDefinition } from "../src/definition/compile.ts";
+import type { Definition } from "../src/definition/definition.ts";
+import { fold } from "../src/fold.ts";
+import type { HistoryStep, MemoryInstance } from "../src/fold.ts";
+import type { Signal } from "../src/state/signal.ts";
+import type { Snapshot } from "../src/state/snapshot.ts";
+import { isSettled } from "../src/state/snapshot.ts";
+import { document, happenings } from "./arbitraries.ts";
+import { happeningsOf } from "./support/happen.ts";
+import type { Happening } from "./support/happen.ts";
+import type { Stored } from "./support/laws.ts";
+import { claimed, commit, created, noon } from "./support/simulation.ts";
+
+/**
+ * Random definitions, random things that happen to them. `commit` checks the laws of every single
+ * decision (support/laws.ts); the properties here are about whole runs.
+ *
+ * `MODEL_RUNS` and `MODEL_SEED` ask for more runs, or for those of a failure again.
+ */
+const runs = Number(process.env["MODEL_RUNS"] ?? 1_000);
+const seed = Number(process.env["MODEL_SEED"] ?? Date.now() % 2 ** 31);
+const options = { numRuns: runs, seed };
+
+// Shrinking a failure takes its time.
+vi.setConfig({ testTimeout: 300_000 });
+
+const input = { flag: true, id: "x", pattern: "go" };
+
+/** Steps that a run may take to its end, whatever happens: every loop of a random document is short. */
+const maxHappenings = 2_000;
+
+interface Run {
+  readonly definition: Definition;
+  readonly stored: Stored;
+  readonly history: readonly HistoryStep[];
+  readonly now: Date;
+}
+
+function begin(definition: Definition): Run {
+  return { definition, stored: created(definition, { input }), history: [], now: noon };
+}
+
+/** A second passes between any two things; what a timer says of the time is not looked at. */
+function happen(run: Run, happening: Happening): Run {
+  const now = new Date(run.now.getTime() + 1_000);
+  if (happening.kind === "claim") {
+    return { ...run, now, stored: claimed(run.stored, happening.key) };
+  }
+  const { stored, logged } = commit(run.definition, run.stored, [happening.signal], now);
+  return { ...run, now, stored, history: logged ? [...run.history, logged] : run.history };
+}
+
+function pick(run: Run, number: number): Happening | undefined {
+  const all = happeningsOf(run.definition, run.stored);
+  return all[number % all.length];
+}
+
+/** Lets the given things happen, then whatever can, until the instance has settled. */
+function play(definition: Definition, numbers: readonly number[]): Run {
+  let run = begin(definition);
+  for (let turn = 0; !isSettled(run.stored.instance.snapshot); turn++) {
+    ok(turn < maxHappenings, "it never ends");
+    // Cancels come last among what can happen: zero leads to the end by work, not by a cancel.
+    const happening = pick(run, numbers[turn] ?? 0);
+    ok(happening !== undefined, "stuck: nothing can happen any more");
+    run = happen(run, happening);
+  }
+  return run;
+}
+
+function signalsOf({ history }: Run): readonly Signal[] {
+  return history.flatMap(({ signals }) => signals);
+}
+
+/** How often each end was reached: a model that only ever fails at once would prove nothing. */
+const reached = new Map<string, number>();
+
+function count(what: string): void {
+  reached.set(what, (reached.get(what) ?? 0) + 1);
+}
+
+function check(property: (definition: Definition, numbers: readonly number[]) => void): void {
+  fc.assert(
+    fc.property(document, happenings, (random, numbers) => {
+      property(compileDefinition(random, 1), numbers);
+    }),
+    options,
+  );
+}
+
+afterAll(() => {
+  console.info(`model: MODEL_SEED=${seed}, ${runs} runs a property;`, Object.fromEntries(reached));
+});
+
+test("every instance settles, every step that began with it, and nothing moves it any more", () => {
+  check((definition, numbers) => {
+    const run = play(definition, numbers);
+    const { snapshot } = run.stored.instance;
+    count(snapshot.compensation ? `${snapshot.status}, compensated` : snapshot.status);
+
+    for (const signal of signalsOf(run)) {
+      const { decision } = commit(definition, run.stored, [signal], run.now);
+      expect(decision.snapshot).toBe(snapshot);
+    }
+  });
+  const ends = [
+    "COMPLETED",
+    "FAILED",
+    "FAILED, compensated",
+    "CANCELLED",
+    "CANCELLED, compensated",
+  ];
+  expect([...reached.keys()].toSorted()).toEqual(ends.toSorted());
+});
+
+test("folding the history gives the snapshot and the rows", () => {
+  check((definition, numbers) => {
+    const { stored, history } = play(definition, numbers);
+
+    const folded = fold(definition, snapshotOf(definition), history);
+
+    expect(folded.snapshot).toStrictEqual(stored.instance.snapshot);
+    expect(rowsOf(folded)).toStrictEqual(rowsOf(stored.instance));
+  });
+});
+
+test("at any point the history so far gives the snapshot so far", () => {
+  check((definition, numbers) => {
+    let run = begin(definition);
+    for (const number of numbers) {
+      const happening = pick(run, number);
+      if (happening === undefined) break;
+      run = happen(run, happening);
+    }
+
+    const folded = fold(definition, snapshotOf(definition), run.history);
+
+    expect(folded.snapshot).toStrictEqual(run.stored.instance.snapshot);
+  });
+});
+
+test("a repeated or late signal changes nothing, wherever it comes", () => {
+  check((definition, numbers) => {
+    let run = begin(definition);
+    for (const number of numbers) {
+      const happening = pick(run, number);
+      if (happening === undefined) break;
+      run = happen(run, happening);
+
+      const past = signalsOf(run).toSorted((a, b) => order(number, a) - order(number, b));
+      for (const signal of past.slice(0, 5)) {
+        const { decision } = commit(definition, run.stored, [signal], run.now);
+        expect(decision.snapshot).toBe(run.stored.instance.snapshot);
+      }
+    }
+  });
+});
+
+/** Some order that is the same for the same number. */
+function order(number: number, signal: Signal): number {
+  return (JSON.stringify(signal).length * 7_919 + number * 104_729) % 1_009;
+}
+
+test("signals folded into one decision come to what they come to one by one", () => {
+  check((definition, numbers) => {
+    let run = begin(definition);
+    for (const [index, number] of numbers.entries()) {
+      const { stored, now } = run;
+      const together = [number, numbers[index + 1] ?? 1, numbers[index + 2] ?? 2].flatMap(
+        (each) => {
+          const happening = pick(run, each);
+          return happening?.kind === "signal" ? [happening.signal] : [];
+        },
+      );
+
+      const folded = commit(definition, stored, together, now).stored;
+      const apart = together.reduce(
+        (each, signal) => commit(definition, each, [signal], now).stored,
+        stored,
+      );
+      expect(comparable(folded)).toStrictEqual(comparable(apart));
+
+      const happening = pick(run, number);
+      if (happening === undefined) break;
+      run = happen(run, happening);
+    }
+  });
+});
+
+test("a decision that is lost in a crash is taken again the same", () => {
+  check((definition, numbers) => {
+    let run = begin(definition);
+    for (const number of numbers) {
+      const happening = pick(run, number);
+      if (happening === undefined) break;
+      const signals = happening.kind === "signal" ? [happening.signal] : [];
+      const lost = commit(definition, run.stored, signals, run.now);
+      const again = commit(definition, run.stored, signals, run.now);
+      expect(again.decision).toStrictEqual(lost.decision);
+      run = happen(run, happening);
+    }
+  });
+});
+
+test("only the numbers of a document's seed decide: another run of it is the same run", () => {
+  fc.assert(
+    fc.property(document, happenings, (random, numbers) => {
+      const first = play(compileDefinition(random, 1), numbers);
+      const second = play(compileDefinition(random, 1), numbers);
+
+      expect(first.stored.instance).not.toBe(second.stored.instance);
+      expect(second.history).toStrictEqual(first.history);
+    }),
+    { ...options, numRuns: Math.ceil(runs / 10) },
+  );
+});
+
+function snapshotOf(definition: Definition): Snapshot {
+  return created(definition, { input }).instance.snapshot;
+}
+
+/** Claims leave no trace in the history: fences, and PENDING for RUNNING. */
+function rowsOf({ executions }: MemoryInstance) {
+  return [...executions].map(([key, { fence: _fence, ...row }]) => [key, row] as const);
+}
+
+/** All but what counts the commits. */
+function comparable({ instance, timers, waits }: Stored) {
+  const { version: _version, ...snapshot } = instance.snapshot;
+  return { snapshot, rows: rowsOf(instance), timers, waits };
+}

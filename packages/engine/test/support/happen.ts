@@ -1,0 +1,109 @@
+import { defaultRetryPolicy, resolveRetryPolicy } from "../../src/retry.ts";
+import type { RetryPolicy } from "../../src/retry.ts";
+import type { Definition } from "../../src/definition/definition.ts";
+import type { EventFact, Signal } from "../../src/state/signal.ts";
+import type { ExecutionRef } from "../../src/state/signal.ts";
+import { executionKey } from "../../src/state/snapshot.ts";
+import { triggerPath } from "../../src/decide/listen.ts";
+import type { MemoryInstance } from "../../src/fold.ts";
+import type { Stored } from "./laws.ts";
+import { fired } from "./simulation.ts";
+
+/** Everything that can happen to an instance now: a worker takes a row, or a signal comes in. */
+export type Happening =
+  | { readonly kind: "claim"; readonly key: string }
+  | { readonly kind: "signal"; readonly signal: Signal };
+
+export function happeningsOf(definition: Definition, stored: Stored): readonly Happening[] {
+  if (stored.instance.snapshot.version === 0) return signals([{ kind: "started" }]);
+  return [
+    ...claims(stored.instance),
+    ...signals([
+      ...results(definition, stored.instance),
+      ...[...stored.timers.values()].map(fired),
+      ...matches(stored),
+      ...cancels(definition, stored),
+    ]),
+  ];
+}
+
+function claims({ executions }: MemoryInstance): readonly Happening[] {
+  return [...executions].flatMap(([key, { status }]) =>
+    status === "PENDING" || status === "RETRYING" ? [{ kind: "claim", key } as const] : [],
+  );
+}
+
+function signals(all: readonly Signal[]): readonly Happening[] {
+  return all.map((signal) => ({ kind: "signal", signal }));
+}
+
+/** What a worker that runs a step can report. */
+function results(definition: Definition, { executions }: MemoryInstance): readonly Signal[] {
+  return [...executions.values()]
+    .filter(({ status }) => status === "RUNNING")
+    .flatMap(({ stepId, path, iteration, attempt }): Signal[] => {
+      const execution: ExecutionRef = { path, iteration, attempt };
+      const retry = policyOf(definition, stepId);
+      const failure = { message: "it broke", details: null };
+      const output = { ok: true, n: attempt, id: path };
+      const success = { kind: "stepSucceeded", ...execution, output } as const;
+      return [
+        success,
+        // Likelier than any one way to fail, so that runs get far.
+        success,
+        success,
+        success,
+        {
+          kind: "stepFailed",
+          ...execution,
+          failure: { ...failure, type: "A", retryable: true },
+          retry,
+        },
+        {
+          kind: "stepFailed",
+          ...execution,
+          failure: { ...failure, type: "B", retryable: false },
+          retry,
+        },
+        { kind: "attemptTimedOut", ...execution, clock: "timeout", retry },
+        { kind: "poisoned", ...execution, deliveries: 5 },
+      ];
+    });
+}
+
+function policyOf({ steps, compensationSteps, retry }: Definition, stepId: string): RetryPolicy {
+  const call = steps.get(stepId) ?? compensationSteps.get(stepId);
+  if (call === undefined || !("retry" in call)) return defaultRetryPolicy;
+  return resolveRetryPolicy(call.retry, retry);
+}
+
+function matches({ waits }: Stored): readonly Signal[] {
+  return [...waits.values()]
+    .filter(({ purpose }) => purpose === "STEP")
+    .map(({ path, iteration }) => ({
+      kind: "eventMatched",
+      path,
+      iteration,
+      event: event(`match-${executionKey(path, iteration)}`, { n: 2 }),
+    }));
+}
+
+function cancels({ cancellationTriggers }: Definition, { waits }: Stored): readonly Signal[] {
+  return [
+    { kind: "cancelRequested", reason: "stop", actor: "user:ada", shouldCompensate: true },
+    { kind: "cancelRequested", reason: null, actor: "user:ada", shouldCompensate: false },
+    ...cancellationTriggers
+      .map((_trigger, index) => index + 1)
+      .filter((trigger) => waits.has(executionKey(triggerPath, trigger)))
+      .map((trigger): Signal => ({
+        kind: "cancelTriggered",
+        trigger,
+        event: event(`trigger-${trigger}`, { why: "because", n: 0 }),
+      })),
+  ];
+}
+
+function event(id: string, payload: EventFact["payload"]): EventFact {
+  const at = "2026-03-01T12:00:00.000Z";
+  return { id, pattern: "go", payload, occurredAt: at, receivedAt: at };
+}
