@@ -8,6 +8,8 @@ export interface TestSettings {
    * `MILLRACE_TEST_DURABLE=1`: the tests kill processes, never the machine.
    */
   readonly isDurable: boolean;
+  /** Whether what installations under test leave behind, their logs above all, is kept. */
+  readonly keepsFolders: boolean;
 }
 
 export function testSettings(): TestSettings {
@@ -15,5 +17,6 @@ export function testSettings(): TestSettings {
     databaseUrl: process.env["DATABASE_URL"] || undefined,
     redisUrl: process.env["REDIS_URL"] || undefined,
     isDurable: process.env["MILLRACE_TEST_DURABLE"] === "1",
+    keepsFolders: process.env["MILLRACE_TEST_KEEP"] === "1",
   };
 }

@@ -38,6 +38,8 @@ export interface LedgerRule {
   /** Entries with all of the named values; every entry when none is named. */
   readonly when?: Partial<Pick<LedgerEntry, "instance" | "step" | "attempt" | "idempotencyKey">>;
   readonly delayMs?: number;
+  /** Holds the answer back until it settles: what the task does next can be timed from outside. */
+  readonly until?: (entry: LedgerEntry) => Promise<unknown>;
   /** 201 when absent. */
   readonly status?: number;
   /** How many entries it applies to; all when absent. */
@@ -54,8 +56,9 @@ export async function openLedger(): Promise<Ledger> {
     entries.push(entry);
     const chosen = rules.findLast(({ rule, left }) => left > 0 && applies(rule, entry));
     if (chosen) chosen.left -= 1;
-    const { delayMs = 0, status = 201 } = chosen?.rule ?? {};
+    const { delayMs = 0, until, status = 201 } = chosen?.rule ?? {};
     if (delayMs > 0) await sleep(delayMs);
+    await until?.(entry);
     send(response, status, { seq: entry.seq });
   };
   const server = createServer((request, response) => {

@@ -1,4 +1,4 @@
-import { openLedger, type Ledger } from "@millrace/testkit";
+import { eventually, openLedger, type Ledger } from "@millrace/testkit";
 import { afterEach, beforeEach, expect, test } from "vitest";
 
 let ledger: Ledger;
@@ -38,6 +38,23 @@ test("a rule makes the ledger answer late, after the entry is kept", async () =>
 
   expect(performance.now() - startedAt).toBeGreaterThan(140);
   expect(Date.now() - (ledger.entries[0]?.receivedAt ?? 0)).toBeGreaterThan(140);
+});
+
+test("a rule holds the answer back until its promise settles", async () => {
+  let open = () => {};
+  const opened = new Promise<void>((resolve) => (open = resolve));
+  ledger.answer({ until: () => opened });
+
+  let answered = false;
+  const posted = post(charge).then((status) => {
+    answered = true;
+    return status;
+  });
+  await eventually("the entry", () => ledger.entries.length === 1);
+
+  expect(answered).toBe(false);
+  open();
+  expect(await posted).toBe(201);
 });
 
 test("what is not an entry is refused", async () => {

@@ -1,0 +1,112 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { MillraceApiError } from "@millrace/client";
+import { eventually } from "@millrace/testkit";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { openInstallation, type Installation } from "../support/installation.ts";
+import { expectNothingLeft } from "../support/leftovers.ts";
+import { startOrders } from "../support/order-load.ts";
+
+let installation: Installation;
+beforeAll(async () => {
+  installation = await openInstallation({ ownPostgres: true });
+});
+afterAll(() => installation?.close());
+
+test("Postgres restarted and crashed in the middle of the load: every order ends as it should", async ({
+  annotate,
+}) => {
+  const { stack, ledger } = installation;
+  const load = await startOrders(installation, { run: "postgres" });
+  const recoveries: number[] = [];
+  for (const [runs, mode] of [
+    [40, "fast"],
+    [90, "immediate"],
+    [140, "kill"],
+  ] as const) {
+    await load.underWay(runs);
+    await stack.postgres?.restart(mode);
+    const before = ledger.entries.length;
+    const backAt = Date.now();
+    await eventually("progress", () => ledger.entries.length > before, { timeoutMs: 60_000 });
+    recoveries.push(Date.now() - backAt);
+  }
+
+  const { outcomes, reruns } = await load.finish();
+
+  expect(outcomes).toHaveLength(50);
+  await annotate(`first progress after ${recoveries.join(", ")} ms; ${reruns} runs again`);
+}, 240_000);
+
+test("C27: statements cancelled and backends terminated under load leave no broken transaction in a pool", async () => {
+  const { client, stack, query } = installation;
+  await client.definitions.register({
+    id: "c27",
+    steps: [
+      { stepId: "one", type: "TASK", taskId: "noop", transitions: { default: "two" } },
+      { stepId: "two", type: "TASK", taskId: "noop" },
+    ],
+  });
+  const disturbing = new AbortController();
+  const disturb = (async () => {
+    for (let round = 0; !disturbing.signal.aborted; round += 1) {
+      const act = round % 5 === 0 ? "pg_terminate_backend" : "pg_cancel_backend";
+      await query(
+        `select ${act}(pid) from pg_stat_activity
+         where application_name like 'millrace%' and state <> 'idle' and pid <> pg_backend_pid()
+         order by random() limit 2`,
+      ).catch(() => {});
+      await sleep(10);
+    }
+  })();
+
+  const accepted = new Set<string>();
+  const refused: number[] = [];
+  const lane = async (name: number) => {
+    for (let index = 0; index < 30; index += 1) {
+      const key = `c27-${name}-${index}`;
+      // Twice at once under one key: the unique constraint is met, too.
+      const twice = [1, 2].map(() =>
+        client.instances.start({ workflowId: "c27" }, { idempotencyKey: key }).then(
+          ({ id }) => void accepted.add(id),
+          (error: unknown) => {
+            if (!(error instanceof MillraceApiError)) throw error;
+            refused.push(error.status);
+          },
+        ),
+      );
+      await Promise.all(twice);
+    }
+  };
+  await Promise.all(Array.from({ length: 10 }, (_, name) => lane(name)));
+  disturbing.abort();
+  await disturb;
+
+  expect(refused.filter((status) => status !== 503)).toEqual([]);
+  expect(accepted.size).toBeLessThanOrEqual(300);
+  await eventually(
+    "every accepted start to complete",
+    async () => {
+      const [row] = await query<{ open: number }>(
+        "select count(*)::int as open from workflow_instances where workflow_id = 'c27' and status <> 'COMPLETED'",
+      );
+      return row?.open === 0;
+    },
+    { timeoutMs: 90_000, intervalMs: 250 },
+  );
+  const [stored] = await query<{ count: number }>(
+    "select count(*)::int as count from workflow_instances where workflow_id = 'c27' and id = any($1::uuid[])",
+    [[...accepted]],
+  );
+  expect(stored?.count).toBe(accepted.size);
+  expect(installation.logs()).not.toContain("25P02");
+  await eventually("the pool to be at rest", async () => {
+    const text = await fetch(`${stack.apiUrl}/metrics`).then((response) => response.text());
+    const state = (name: string) =>
+      Number(
+        new RegExp(`^millrace_pool_connections\\{state="${name}"\\} (\\d+)`, "m").exec(text)?.[1],
+      );
+    // The answer itself may hold a connection.
+    return state("waiting") === 0 && state("total") - state("idle") <= 1;
+  });
+  await expectNothingLeft(installation);
+}, 180_000);

@@ -1,0 +1,155 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import type { WorkflowDefinition } from "@millrace/contract";
+import { eventually, freeze, kill, thaw } from "@millrace/testkit";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { openInstallation, untilAllReady, type Installation } from "../support/installation.ts";
+import { expectNothingLeft } from "../support/leftovers.ts";
+
+// Processes that stop between two steps of a protocol, wherever that happens to be.
+
+let installation: Installation;
+beforeAll(async () => {
+  installation = await openInstallation({ schedulers: 2 });
+  for (const definition of [waiting, timed]) {
+    await installation.client.definitions.register(definition);
+  }
+});
+afterAll(() => installation?.close());
+
+const waiting: WorkflowDefinition = {
+  id: "c02",
+  steps: [
+    { stepId: "gate", type: "TASK", taskId: "gate", transitions: { default: "wait" } },
+    {
+      stepId: "wait",
+      type: "EVENT_WAIT",
+      eventPattern: "c02",
+      eventCondition: "event.payload.key === workflow.input.key",
+      lookback: "instance",
+    },
+  ],
+};
+
+const timed: WorkflowDefinition = {
+  id: "c14",
+  steps: [
+    {
+      stepId: "wait",
+      type: "EVENT_WAIT",
+      eventPattern: "c14",
+      eventCondition: "event.payload.key === workflow.input.key",
+      eventTimeout: { duration: "PT0.5S", timeoutHandlerStepId: "late" },
+      transitions: { default: "met" },
+    },
+    { stepId: "met", type: "TASK", taskId: "echo", input: { by: "event" } },
+    { stepId: "late", type: "TASK", taskId: "echo", input: { by: "timeout" } },
+  ],
+};
+
+test("C02: a worker that stops or dies while it opens waits leaves none without its row, and every event arrives", async () => {
+  const { client, ledger, stack, query } = installation;
+  const key = (index: number) => `c02-${index}`;
+  let strays = 0;
+  const watching = new AbortController();
+  const watch = (async () => {
+    while (!watching.signal.aborted) {
+      strays += (await query(waitingWithoutWait)).length;
+      await sleep(20);
+    }
+  })();
+
+  const ids: string[] = [];
+  for (let round = 0; round < 6; round += 1) {
+    let letGo = () => {};
+    const held = new Promise<void>((resolve) => (letGo = resolve));
+    ledger.clear();
+    ledger.answer({ until: () => held });
+    const indexes = Array.from({ length: 20 }, (_, index) => round * 20 + index);
+    const started = await client.instances.startBatch(
+      indexes.map((index) => ({ workflowId: "c02", input: { key: key(index) } })),
+    );
+    ids.push(...started.results.map(({ instance }) => instance?.id ?? ""));
+    await eventually("the tasks to stand at the gate", () => ledger.entries.length >= 20, {
+      timeoutMs: 60_000,
+    });
+
+    letGo();
+    ledger.clear();
+    await sleep(round);
+    const victims = stack.pids().worker;
+    for (const pid of victims) {
+      if (round % 2 === 0) freeze(pid);
+      else kill(pid);
+    }
+    await Promise.all(
+      indexes.map((index) =>
+        client.events.publish({ pattern: "c02", payload: { key: key(index) } }),
+      ),
+    );
+    await sleep(100);
+    if (round % 2 === 0) for (const pid of victims) thaw(pid);
+    else await untilAllReady(installation);
+  }
+
+  const ended = await Promise.all(
+    ids.map((id) => client.instances.wait(id, { timeoutMs: 90_000 })),
+  );
+  watching.abort();
+  await watch;
+  expect(ended.filter(({ status }) => status !== "COMPLETED")).toEqual([]);
+  expect(strays).toBe(0);
+  await expectNothingLeft(installation);
+}, 180_000);
+
+test("C14: a scheduler that stood still between its look and its act changes nothing that has moved on", async () => {
+  const { client, stack, query } = installation;
+  const stopping = new AbortController();
+  const stop = (async () => {
+    for (let round = 0; !stopping.signal.aborted; round += 1) {
+      const pids = stack.pids().scheduler;
+      const pid = pids[round % pids.length];
+      if (pid === undefined) continue;
+      freeze(pid);
+      await sleep(150 + ((round * 37) % 300));
+      thaw(pid);
+      await sleep(20 + ((round * 13) % 60));
+    }
+  })();
+
+  const outcomes = await Promise.all(
+    Array.from({ length: 300 }, async (_, index) => {
+      await sleep(index * 20);
+      const key = `c14-${index}`;
+      const { id } = await client.instances.start({ workflowId: "c14", input: { key } });
+      await sleep(470 + (index % 60));
+      const { delivered } = await client.events.publish({ pattern: "c14", payload: { key } });
+      return { delivered, instance: await client.instances.wait(id, { timeoutMs: 60_000 }) };
+    }),
+  );
+  stopping.abort();
+  await stop;
+  // Whatever the schedulers took and did not get to is tried again before it is forgotten.
+  await sleep(6_000);
+
+  for (const { delivered, instance } of outcomes) {
+    expect(instance).toMatchObject({
+      status: "COMPLETED",
+      output: { by: delivered === 1 ? "event" : "timeout" },
+    });
+    const now = await client.instances.get(instance.id);
+    expect(now).toEqual(instance);
+  }
+  const sides = new Set(outcomes.map(({ delivered }) => delivered));
+  expect(sides).toEqual(new Set([0, 1]));
+  const twice = await query(
+    `select instance_id from step_executions where path in ('met', 'late') group by 1 having count(*) > 1`,
+  );
+  expect(twice).toEqual([]);
+  await expectNothingLeft(installation);
+}, 120_000);
+
+const waitingWithoutWait = `
+  select from workflow_instances i
+  where i.status = 'WAITING_FOR_EVENT' and i.workflow_id = 'c02'
+    and not exists (select from waits w where (w.tenant_id, w.instance_id) = (i.tenant_id, i.id)
+                      and w.purpose = 'STEP')`;

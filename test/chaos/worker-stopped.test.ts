@@ -1,0 +1,183 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import type { WorkflowDefinition } from "@millrace/contract";
+import { eventually, freeze, kill, thaw, type LedgerEntry } from "@millrace/testkit";
+import { afterEach, expect, test } from "vitest";
+import { openInstallation, untilAllReady, type Installation } from "../support/installation.ts";
+import { expectNothingLeft } from "../support/leftovers.ts";
+
+let installation: Installation | undefined;
+afterEach(async () => {
+  await installation?.close();
+  installation = undefined;
+});
+
+/** One step that is under test and one that follows; the input says what the first one does. */
+const definition: WorkflowDefinition = {
+  id: "two_steps",
+  retry: { initialInterval: "PT0.2S", jitter: "NONE" },
+  steps: [
+    {
+      stepId: "held",
+      type: "TASK",
+      taskId: "witness",
+      input: "workflow.input",
+      transitions: { default: "after" },
+    },
+    { stepId: "after", type: "TASK", taskId: "witness", input: {} },
+  ],
+};
+
+test("a worker that stood still for 10 s in the middle of its tasks changes nothing when it goes on", async ({
+  annotate,
+}) => {
+  installation = await openInstallation({ isRestarted: false });
+  const { client, ledger, stack } = installation;
+  await client.definitions.register(definition);
+  // First runs are held at the ledger; those of another worker, later on, are answered at once.
+  let letGo = () => {};
+  const held = new Promise<void>((resolve) => (letGo = resolve));
+  ledger.answer({ when: { step: "held" }, until: (entry) => (isFirst(entry) ? held : done) });
+
+  const succeed = { stubborn: true };
+  const fail = { stubborn: true, failures: 1 };
+  const starts = Array.from({ length: 12 }, (_, index) => {
+    const input = index % 2 === 0 ? succeed : fail;
+    return client.instances.start({ workflowId: definition.id, input });
+  });
+  const ids = (await Promise.all(starts)).map(({ id }) => id);
+  await eventually("all tasks to run", () => ledger.entries.length === ids.length);
+  const [victim = 0, other = 0] = stack.pids().worker;
+  const mine = ledger.entries.filter(({ details }) => details["pid"] === victim);
+  expect(mine.length).toBeGreaterThan(1);
+
+  freeze(victim);
+  const frozenAt = Date.now();
+  const again = () => ledger.entries.filter(({ details }) => Number(details["deliveries"]) > 1);
+  await eventually("the other to take over", () => again().length >= mine.length, {
+    timeoutMs: 60_000,
+  });
+  await annotate(`taken over after ${(again()[0]?.receivedAt ?? 0) - frozenAt} ms`);
+  const taken = mine.map(({ instance }) => instance);
+  const ended = await Promise.all(
+    taken.map((id) => client.instances.wait(id, { timeoutMs: 60_000 })),
+  );
+  const rows = await stepRows(installation, taken);
+  await sleep(Math.max(0, frozenAt + 10_000 - Date.now()));
+
+  thaw(victim);
+  const told = (kind: string) =>
+    ledger.entries.filter(({ details }) => details["kind"] === kind && details["pid"] === victim);
+  await eventually("its tasks to be told", () => told("aborted").length >= mine.length, {
+    timeoutMs: 60_000,
+  });
+  // Only now do the handlers end: with results, and with failures that would want a retry.
+  letGo();
+  await eventually(
+    "its late results",
+    () => told("outcome").filter(({ instance }) => taken.includes(instance)).length > 0,
+  );
+  await sleep(1_500);
+
+  const afterwards = await Promise.all(taken.map((id) => client.instances.get(id)));
+  expect(afterwards).toEqual(ended);
+  expect(await stepRows(installation, taken)).toEqual(rows);
+  for (const { status, state, input } of afterwards) {
+    const failures = (input as { failures?: number }).failures ?? 0;
+    expect(status).toBe("COMPLETED");
+    expect(state.steps["held"]).toMatchObject({
+      status: "COMPLETED",
+      attempts: 1 + failures,
+      output: { pid: other },
+    });
+  }
+  for (const id of taken) {
+    const keys = ledger.entries
+      .filter(({ instance, step }) => instance === id && step === "held")
+      .map(({ idempotencyKey }) => idempotencyKey);
+    expect(new Set(keys).size).toBe(1);
+  }
+
+  // It is a worker like any other again.
+  kill(other);
+  const { id } = await client.instances.start({ workflowId: definition.id, input: {} });
+  const last = await client.instances.wait(id, { timeoutMs: 60_000 });
+  expect(last.state.steps["held"]?.output).toMatchObject({ pid: victim });
+  for (const each of ids) await client.instances.wait(each, { timeoutMs: 60_000 });
+  await expectNothingLeft(installation);
+}, 120_000);
+
+test("a worker that is asked to end in the middle of a task hands it over and exits 0", async ({
+  annotate,
+}) => {
+  installation = await openInstallation({
+    isRestarted: false,
+    env: { MILLRACE_GRACE: "PT1S" },
+  });
+  const { client, ledger, stack, events } = installation;
+  await client.definitions.register(definition);
+  let letGo = () => {};
+  const held = new Promise<void>((resolve) => (letGo = resolve));
+  ledger.answer({ when: { step: "held" }, until: (entry) => (isFirst(entry) ? held : done) });
+  const { id } = await client.instances.start({
+    workflowId: definition.id,
+    input: { stubborn: true },
+  });
+  await eventually("the task to run", () => ledger.entries.length === 1);
+
+  const pid = Number(ledger.entries[0]?.details["pid"]);
+  process.kill(pid, "SIGTERM");
+  const askedAt = Date.now();
+  const instance = await client.instances.wait(id, { timeoutMs: 60_000 });
+  const isEnd = (event: { kind: string; pid: number }) =>
+    event.kind === "ended" && event.pid === pid;
+  await eventually("its exit", () => events.some(isEnd), { timeoutMs: 20_000 });
+  letGo();
+
+  expect(events.find(isEnd)?.exit).toEqual({ code: 0, signal: null });
+  expect(instance).toMatchObject({ status: "COMPLETED" });
+  expect(instance.state.steps["held"]).toMatchObject({ attempts: 1, deliveries: 2 });
+  expect(instance.state.steps["held"]?.output).toMatchObject({ pid: stack.pids().worker[0] });
+  const second = ledger.entries.find(({ details }) => details["deliveries"] === 2);
+  await annotate(`handed over ${(second?.receivedAt ?? 0) - askedAt} ms after SIGTERM, grace 1 s`);
+  await expectNothingLeft(installation);
+}, 120_000);
+
+test("C81: a worker that is asked to end lets a step finish that can within the grace", async () => {
+  installation = await openInstallation({ env: { MILLRACE_GRACE: "PT10S" } });
+  const { client, ledger, events } = installation;
+  await client.definitions.register(definition);
+  const starts = Array.from({ length: 20 }, () =>
+    client.instances.start({ workflowId: definition.id, input: { ms: 1_500 } }),
+  );
+  const ids = (await Promise.all(starts)).map(({ id }) => id);
+  await eventually("all tasks to run", () => ledger.entries.length >= ids.length);
+
+  const [pid = 0] = installation.stack.pids().worker;
+  process.kill(pid, "SIGTERM");
+  const ended = await Promise.all(
+    ids.map((id) => client.instances.wait(id, { timeoutMs: 60_000 })),
+  );
+  await untilAllReady(installation);
+
+  const exit = events.find((event) => event.kind === "restarting" && event.pid === pid)?.exit;
+  expect(exit).toEqual({ code: 0, signal: null });
+  for (const { status, state } of ended) {
+    expect(status).toBe("COMPLETED");
+    expect(state.steps["held"]).toMatchObject({ attempts: 1, deliveries: 1 });
+  }
+  await expectNothingLeft(installation);
+}, 120_000);
+
+const done = Promise.resolve();
+
+function isFirst({ attempt, details }: LedgerEntry): boolean {
+  return attempt === 1 && details["deliveries"] === 1 && details["kind"] === "run";
+}
+
+async function stepRows({ query }: Installation, instanceIds: readonly string[]) {
+  return query(
+    `select instance_id, path, status, attempt, fence, deliveries, output::text, error::text
+     from step_executions where instance_id = any($1::uuid[]) order by instance_id, path`,
+    [instanceIds],
+  );
+}

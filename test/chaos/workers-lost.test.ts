@@ -1,0 +1,126 @@
+import type { WorkflowDefinition } from "@millrace/contract";
+import { eventually } from "@millrace/testkit";
+import { expect, test, type TestContext } from "vitest";
+import {
+  openInstallation,
+  type Installation,
+  type InstallationOptions,
+} from "../support/installation.ts";
+import { expectNothingLeft } from "../support/leftovers.ts";
+
+// Tasks that harm the worker that runs them. Most of the time passes waiting for other workers to
+// find out, so these run beside each other.
+
+const definition: WorkflowDefinition = {
+  id: "harmful",
+  steps: [
+    {
+      stepId: "harm",
+      type: "TASK",
+      taskId: "witness",
+      input: "workflow.input",
+      retry: { maxAttempts: 3 },
+    },
+  ],
+};
+
+test.concurrent("C11: a task that blocks the event loop for longer than the job's lock has one outcome, under one key", async (context) => {
+  const installation = await open(context, { workers: 2 });
+  const { client, ledger } = installation;
+
+  const { id } = await client.instances.start({
+    workflowId: definition.id,
+    input: { blockMs: 45_000 },
+  });
+  const ended = await client.instances.wait(id, { timeoutMs: 150_000 });
+
+  const runs = ledger.entries.filter(({ details }) => details["kind"] === "run");
+  expect(new Set(runs.map(({ idempotencyKey }) => idempotencyKey)).size).toBe(1);
+  expect(ended).toMatchObject({ status: "COMPLETED" });
+  expect(ended.state.steps["harm"]).toMatchObject({ attempts: 1, deliveries: runs.length });
+  expect(runs.map(({ seq }) => seq)).toContain((ended.output as { record: number }).record);
+  const { items } = await client.instances.history(id);
+  expect(items.filter(({ type }) => type === "workflow.step.completed")).toHaveLength(1);
+  await context.annotate(`${runs.length} runs`);
+  await expectNothingLeft(installation);
+}, 180_000);
+
+test.concurrent("C16: runs cut short by the worker's death are counted, and are not attempts", async (context) => {
+  const installation = await open(context, { workers: 1 });
+  const { client, ledger } = installation;
+
+  const { id } = await client.instances.start({
+    workflowId: definition.id,
+    input: { deaths: 3 },
+  });
+  await eventually("the third run", () => ledger.entries.length === 3, { timeoutMs: 120_000 });
+  const { state } = await client.instances.get(id);
+  const ended = await client.instances.wait(id, { timeoutMs: 120_000 });
+
+  expect(state.steps["harm"]).toMatchObject({ attempts: 1, deliveries: 3 });
+  expect(ended).toMatchObject({ status: "COMPLETED" });
+  expect(ended.state.steps["harm"]).toMatchObject({ attempts: 1, deliveries: 4 });
+  expect(new Set(ledger.entries.map(({ idempotencyKey }) => idempotencyKey)).size).toBe(1);
+  await expectNothingLeft(installation);
+}, 180_000);
+
+test.concurrent("C16: a step that kills its worker five times is poisoned, and the workers live on", async (context) => {
+  const installation = await open(context, { workers: 1 });
+  const { client, ledger } = installation;
+
+  const { id } = await client.instances.start({
+    workflowId: definition.id,
+    input: { deaths: 100 },
+  });
+  const ended = await eventually(
+    "the end",
+    async () => {
+      const instance = await client.instances.get(id);
+      return instance.status === "FAILED" ? instance : undefined;
+    },
+    { timeoutMs: 150_000, intervalMs: 250 },
+  );
+  const healthy = await client.instances.start({ workflowId: definition.id, input: {} });
+
+  expect(ended).toMatchObject({ error: { kind: "POISONED", stepId: "harm" } });
+  expect(ended.state.steps["harm"]).toMatchObject({
+    status: "FAILED",
+    attempts: 1,
+    deliveries: 5,
+  });
+  expect(ledger.entries.filter(({ instance }) => instance === id)).toHaveLength(5);
+  const after = await client.instances.wait(healthy.id, { timeoutMs: 60_000 });
+  expect(after).toMatchObject({ status: "COMPLETED" });
+  await expectNothingLeft(installation);
+}, 180_000);
+
+test.concurrent("C37: a cancelled task that does not stop gives its place in the worker back all the same", async (context) => {
+  const installation = await open(context, { workers: 1, env: { MILLRACE_CONCURRENCY: "1" } });
+  const { client, ledger } = installation;
+  const slow = await client.instances.start({
+    workflowId: definition.id,
+    input: { ms: 60_000, stubborn: true },
+  });
+  await eventually("the task to run", () => ledger.entries.length === 1);
+
+  await client.instances.cancel(slow.id, { reason: "make room" });
+  const next = await client.instances.start({ workflowId: definition.id, input: {} });
+  const ended = await client.instances.wait(next.id, { timeoutMs: 45_000 });
+
+  expect(ended).toMatchObject({ status: "COMPLETED" });
+  const told = (id: string, kind: string) =>
+    ledger.entries.filter(({ instance, details }) => instance === id && details["kind"] === kind);
+  expect(told(slow.id, "aborted")).toHaveLength(1);
+  expect(told(slow.id, "outcome")).toHaveLength(0);
+  await expectNothingLeft(installation);
+}, 180_000);
+
+async function open(
+  { onTestFinished }: TestContext,
+  options: InstallationOptions,
+): Promise<Installation> {
+  const installation = await openInstallation(options);
+  onTestFinished(() => installation.close());
+  await installation.client.definitions.register(definition);
+  return installation;
+}

@@ -1,0 +1,137 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { MillraceClient } from "@millrace/client";
+import { openStack, type Stack, type StackEvent, type StackOptions } from "@millrace/devstack";
+import {
+  createDatabase,
+  createTemporaryFolder,
+  eventually,
+  openLedger,
+  type Ledger,
+} from "@millrace/testkit";
+import { Redis } from "ioredis";
+import pg from "pg";
+import { testSettings } from "./config.ts";
+
+/**
+ * A whole Millrace under test: real processes, a Redis of its own (so that it may be emptied and
+ * killed), a database or a Postgres of its own, and the ledger that its tasks tell what they do.
+ */
+export interface Installation {
+  readonly stack: Stack;
+  readonly client: MillraceClient;
+  readonly ledger: Ledger;
+  /** What happened to its processes, oldest first. */
+  readonly events: readonly StackEvent[];
+  /** Rows of a query of the database behind the product's back. */
+  query<Row extends pg.QueryResultRow>(text: string, values?: readonly unknown[]): Promise<Row[]>;
+  /** One connection to its Redis, for the time of `use`. */
+  withRedis<T>(use: (redis: Redis) => Promise<T>): Promise<T>;
+  /** What all of its processes have logged so far. */
+  logs(): string;
+  /** For processes that a test starts itself. */
+  readonly environment: Readonly<Record<string, string>>;
+  close(): Promise<void>;
+}
+
+export interface InstallationOptions extends Pick<
+  StackOptions,
+  "workers" | "apis" | "schedulers" | "isRestarted" | "env"
+> {
+  /** For tests that stop Postgres; the others share a server. */
+  readonly ownPostgres?: boolean;
+}
+
+export const tasksFolder = resolve(import.meta.dirname, "tasks");
+
+export async function openInstallation({
+  ownPostgres = false,
+  env = {},
+  ...options
+}: InstallationOptions = {}): Promise<Installation> {
+  const closers: (() => Promise<unknown>)[] = [];
+  const close = async () => {
+    const errors: unknown[] = [];
+    for (const closeOne of closers.splice(0).toReversed()) {
+      await closeOne().catch((error: unknown) => errors.push(error));
+    }
+    if (errors.length > 0) throw new AggregateError(errors, "not everything could be closed");
+  };
+  try {
+    const folder = await createTemporaryFolder();
+    if (!testSettings().keepsFolders) closers.push(() => folder.remove());
+    const ledger = await openLedger();
+    closers.push(() => ledger.close());
+    const database = ownPostgres ? undefined : await createDatabase();
+    if (database) closers.push(() => database.drop());
+
+    const events: StackEvent[] = [];
+    const environment = { MILLRACE_DEMO_LEDGER: `${ledger.url}/entries` };
+    const stack = await openStack({
+      dataDir: folder.path,
+      databaseUrl: database?.url,
+      queueBackend: "redis",
+      isDurable: false,
+      tasks: [tasksFolder],
+      env: { MILLRACE_QUEUES: undefined, ...environment, ...env },
+      onEvent: (event) => events.push(event),
+      ...options,
+    });
+    closers.push(() => stack.close());
+    const { databaseUrl, redisUrl = "" } = stack;
+
+    const pool = new pg.Pool({ connectionString: databaseUrl, max: 4 });
+    // Connections that rest in the pool die with a Postgres that is restarted.
+    pool.on("error", () => {});
+    closers.push(() => pool.end());
+    return {
+      stack,
+      client: new MillraceClient({ baseUrl: stack.apiUrl }),
+      ledger,
+      events,
+      query: async (text, values = []) => (await pool.query(text, [...values])).rows,
+      withRedis: async (use) => {
+        const redis = new Redis(redisUrl, { maxRetriesPerRequest: 1 });
+        redis.on("error", () => {});
+        try {
+          return await use(redis);
+        } finally {
+          redis.disconnect();
+        }
+      },
+      logs: () => {
+        const logsFolder = join(folder.path, "logs");
+        const read = (name: string) => readFileSync(join(logsFolder, name), "utf8");
+        return readdirSync(logsFolder).map(read).join("");
+      },
+      environment: {
+        ...environment,
+        DATABASE_URL: databaseUrl,
+        REDIS_URL: redisUrl,
+        MILLRACE_QUEUE_BACKEND: "redis",
+        MILLRACE_TASKS: tasksFolder,
+      },
+      close,
+    };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
+
+/** The program of a role, for processes that a test starts itself. */
+export function programOf(role: "api" | "worker" | "scheduler"): string {
+  return join(import.meta.dirname, "../../apps", role, "dist/main.js");
+}
+
+/** Waits until as many processes have become ready as have been started. */
+export async function untilAllReady({ events }: Installation): Promise<void> {
+  await eventually(
+    "every process to be ready again",
+    () => {
+      const last = new Map(events.map(({ name, kind }) => [name, kind]));
+      return [...last.values()].every((kind) => kind === "ready");
+    },
+    { timeoutMs: 30_000 },
+  );
+}

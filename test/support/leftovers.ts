@@ -1,0 +1,85 @@
+import { eventually } from "@millrace/testkit";
+import type { Redis } from "ioredis";
+import type { Installation } from "./installation.ts";
+
+/**
+ * What must be gone once instances have ended, looked for behind the product's back: rows of waits,
+ * timers and deliveries, live steps, halves of protocols, and jobs in Redis. An instance that has not
+ * ended counts as left over too, unless it waits for something (P12).
+ *
+ * Rows go in the commit that ends the instance and jobs when their worker has answered, so all that
+ * is given is a little time for the last of them.
+ */
+export async function expectNothingLeft(installation: Installation): Promise<void> {
+  let last: readonly string[] = [];
+  await eventually(
+    "nothing to be left of ended instances",
+    async () => {
+      last = await leftovers(installation);
+      return last.length === 0;
+    },
+    { timeoutMs: 20_000, intervalMs: 100 },
+  ).catch((error: unknown) => {
+    throw new Error(`left over:\n  ${last.slice(0, 20).join("\n  ")}`, { cause: error });
+  });
+}
+
+async function leftovers(installation: Installation): Promise<readonly string[]> {
+  const rows = await installation.query<{ what: string }>(leftRows);
+  return [...rows.map(({ what }) => what), ...(await installation.withRedis(leftJobs))];
+}
+
+const ended = `
+  select tenant_id, id from workflow_instances
+  where status in ('COMPLETED', 'FAILED', 'CANCELLED')
+    and coalesce(compensation->>'status', '') <> 'IN_PROGRESS'`;
+
+const leftRows = `
+  with ended as (${ended})
+  select 'wait ' || w.path || ' of ' || w.instance_id as what
+    from waits w join ended e on (e.tenant_id, e.id) = (w.tenant_id, w.instance_id)
+  union all
+  select 'timer ' || t.kind || ' ' || t.path || ' of ' || t.instance_id
+    from timers t join ended e on (e.tenant_id, e.id) = (t.tenant_id, t.instance_id)
+  union all
+  select 'delivery of ' || d.event_id || ' to ' || d.instance_id
+    from event_deliveries d join ended e on (e.tenant_id, e.id) = (d.tenant_id, d.instance_id)
+  union all
+  select s.status || ' step ' || s.path || ' of ' || s.instance_id
+    from step_executions s join ended e on (e.tenant_id, e.id) = (s.tenant_id, s.instance_id)
+    where s.status in ('PENDING', 'RUNNING', 'WAITING', 'RETRYING')
+  union all
+  select 'held step ' || s.path || ' of ' || s.instance_id
+    from step_executions s join ended e on (e.tenant_id, e.id) = (s.tenant_id, s.instance_id)
+    where s.look_at is not null or s.due_at is not null
+  union all
+  select 'unmatched event ' || id from events where matched_at is null
+  union all
+  select 'wait not looked back ' || path || ' of ' || instance_id from waits where not looked_back
+  union all
+  select 'match not applied ' || path || ' of ' || instance_id
+    from waits where matched_event_id is not null
+  union all
+  select i.status || ' instance ' || i.id from workflow_instances i
+    where not exists (select from ended e where (e.tenant_id, e.id) = (i.tenant_id, i.id))
+      and not (i.status = 'WAITING_FOR_EVENT' and (
+        exists (select from waits w where (w.tenant_id, w.instance_id) = (i.tenant_id, i.id)
+                  and w.purpose = 'STEP')
+        or exists (select from timers t where (t.tenant_id, t.instance_id) = (i.tenant_id, i.id))))
+`;
+
+/** Jobs in whatever state. What a queue keeps of itself (`meta`, `marker`, a page of events) stays. */
+async function leftJobs(redis: Redis): Promise<readonly string[]> {
+  const found: string[] = [];
+  let cursor = "0";
+  do {
+    const [next, keys] = await redis.scan(cursor, "COUNT", 1_000);
+    cursor = next;
+    for (const key of keys) {
+      const name = key.split(":").at(-1) ?? "";
+      if (!["meta", "events", "marker", "epoch", "id", "stalled-check"].includes(name))
+        found.push(key);
+    }
+  } while (cursor !== "0");
+  return found.map((key) => `the key ${key}`);
+}

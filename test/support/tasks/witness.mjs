@@ -1,0 +1,74 @@
+// A task that does as its input says and tells the ledger of it. The ledger's answer may be held
+// back, which holds the task.
+import { setTimeout as sleep } from "node:timers/promises";
+
+/**
+ * @typedef {object} Orders
+ * @property {number} [ms]  takes so long
+ * @property {number} [blockMs]  keeps the event loop busy for so long
+ * @property {number} [failures]  attempts that fail after they have told the ledger
+ * @property {string} [error]  the name of that failure
+ * @property {number} [deaths]  runs that end with the death of their worker
+ * @property {number} [bytes]  how large its output is, about
+ * @property {boolean} [stubborn]  goes on when it is aborted, as a handler that does not care
+ */
+
+export const witness = {
+  id: "witness",
+  /** @param {Orders | null} input */
+  async run(context, input) {
+    const {
+      ms,
+      blockMs,
+      failures = 0,
+      error = "Failed",
+      deaths = 0,
+      bytes,
+      stubborn,
+    } = input ?? {};
+    const { signal, attempt, deliveries } = context;
+    signal.addEventListener("abort", () => {
+      const reason = signal.reason instanceof Error ? signal.reason.message : String(signal.reason);
+      tell(context, { kind: "aborted", reason }).catch(() => {});
+    });
+    const record = await tell(context, { kind: "run" }, stubborn ? undefined : signal);
+    if (deliveries <= deaths) process.kill(process.pid, "SIGKILL");
+    if (blockMs) block(blockMs);
+    if (ms) await sleep(ms, undefined, stubborn ? {} : { signal });
+    if (attempt <= failures) throw Object.assign(new Error("as it was told"), { type: error });
+    await tell(context, { kind: "outcome", record });
+    return { record, pid: process.pid, ...(bytes ? { filling: "x".repeat(bytes) } : {}) };
+  },
+};
+
+/** Ends when the ledger answers: whoever holds the answer back says when. */
+export const gate = {
+  id: "gate",
+  run: async (context) => ({ record: await tell(context, { kind: "gate" }) }),
+};
+
+/** Adds an entry to the ledger and answers its number. */
+export async function tell(context, facts, signal) {
+  const { idempotencyKey, attempt, deliveries, stepId: step, instance } = context;
+  const response = await fetch(process.env.MILLRACE_DEMO_LEDGER, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify({
+      instance: instance.id,
+      step,
+      attempt,
+      idempotencyKey,
+      deliveries,
+      pid: process.pid,
+      ...facts,
+    }),
+    ...(signal ? { signal } : {}),
+  });
+  if (!response.ok) throw new Error(`the ledger answers ${response.status}`);
+  return (await response.json()).seq;
+}
+
+/** Keeps the event loop from turning, without using up a core that other tests need. */
+function block(ms) {
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
+}
