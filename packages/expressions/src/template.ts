@@ -163,7 +163,7 @@ function wholeString(parser: Parser, text: string): Part {
 }
 
 function stringPart(parser: Parser, text: string, path: Path): Part {
-  const { barePaths = false } = parser.options;
+  const barePaths = parser.options.barePaths === true && text.length <= limits.sourceLength;
   if (barePaths && barePath.test(text)) return expressionPart(parser, text, path, orLiteral(text));
   if (!text.includes("${")) {
     if (barePaths && almostBarePath.test(text)) warnAlmostPath(parser, text, path);

@@ -72,4 +72,4 @@ export function padding(run: Run, text: string, length: number, filler: string):
   return filler.repeat(Math.ceil(missing / filler.length)).slice(0, missing);
 }
 
-const comparisonsPerUnit = 1_024;
+const comparisonsPerUnit = 256;

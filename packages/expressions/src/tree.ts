@@ -138,35 +138,3 @@ export const binaryOperators = [
   "in",
 ] as const;
 export type BinaryOperator = (typeof binaryOperators)[number];
-
-/** The nodes directly below one, in order of evaluation. */
-export function childrenOf(node: Node): readonly Node[] {
-  switch (node.kind) {
-    case "literal":
-    case "root":
-      return [];
-    case "member":
-      return [node.object];
-    case "computed":
-      return [node.object, node.key];
-    case "call":
-      return node.arguments;
-    case "method":
-      return [node.object, ...node.arguments];
-    case "unary":
-      return [node.operand];
-    case "binary":
-    case "logical":
-      return [node.left, node.right];
-    case "conditional":
-      return [node.test, node.consequent, node.alternate];
-    case "array":
-      return node.elements.map(({ value }) => value);
-    case "object":
-      return node.members.flatMap((member) =>
-        member.kind === "computed" ? [member.key, member.value] : [member.value],
-      );
-    case "text":
-      return node.values;
-  }
-}

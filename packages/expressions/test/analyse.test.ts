@@ -1,5 +1,7 @@
+import fc from "fast-check";
 import { expect, test } from "vitest";
 import { ExpressionSyntaxError, mergeReads, parseExpression } from "../src/index.ts";
+import type { Reads, Scope } from "../src/index.ts";
 import { allRoots, thrownBy } from "./scope.ts";
 
 const nothing = {
@@ -187,6 +189,115 @@ test("reads of several expressions add up", () => {
   });
   expect(mergeReads([reads, readsOf("steps")]).steps).toBe("ALL");
   expect(mergeReads([])).toEqual(nothing);
+});
+
+test("an expression sees no difference when only what it reads is there", () => {
+  fc.assert(
+    fc.property(sources.expression, (source) => {
+      const expression = parseOrSkip(source);
+      const whole = expression.evaluate(full);
+
+      const trimmed = expression.evaluate(onlyWhatIsRead(full, expression.reads));
+
+      expect(JSON.stringify(trimmed)).toBe(JSON.stringify(whole));
+    }),
+    { seed: 20_260_101, numRuns: 3_000 },
+  );
+});
+
+const full = stateScope({
+  input: { a: 1, b: { c: [1, 2] }, key: "a" },
+  variables: { a: "x", b: { c: null }, key: "b" },
+  steps: {
+    a: { status: "COMPLETED", output: { a: 1, b: { c: "y" } }, attempts: 1 },
+    b: { status: "FAILED", output: { a: 2, key: "c" }, error: { a: 3 } },
+  },
+});
+
+function stateScope(state: Record<string, unknown>): Scope {
+  const instance = { id: "i", a: { b: 1 }, input: state["input"], state };
+  return { now: "2026-01-01T00:00:00.000Z", ...state, workflow: { ...state, instance } };
+}
+
+/** The scope that an engine would build for the reads, everything else left out. */
+function onlyWhatIsRead({ now, input, variables, steps }: Scope, reads: Reads): Scope {
+  const stepOf = ([id, step]: [string, Record<string, unknown>]) => {
+    const withOutput = reads.steps === "ALL" || reads.stepOutputs.includes(id);
+    const fields = Object.entries(step).filter(([field]) => withOutput || field !== "output");
+    return [id, Object.fromEntries(fields)];
+  };
+  const trimmed = stateScope({
+    ...(reads.input && { input }),
+    ...(reads.variables && { variables }),
+    steps: Object.fromEntries(
+      Object.entries(steps as Record<string, Record<string, unknown>>)
+        .filter(([id]) => reads.steps === "ALL" || reads.steps.includes(id))
+        .map(stepOf),
+    ),
+  });
+  const { workflow, ...roots } = trimmed;
+  const { instance, ...state } = workflow as Record<string, object>;
+  const fields = Object.entries(instance ?? {}).filter(
+    ([field]) => reads.instanceFields === "ALL" || reads.instanceFields.includes(field),
+  );
+  const all = {
+    ...roots,
+    workflow: { ...state, ...(reads.instance && { instance: Object.fromEntries(fields) }) },
+  };
+  return {
+    now,
+    ...Object.fromEntries(Object.entries(all).filter(([root]) => reads.roots.includes(root))),
+  };
+}
+
+function parseOrSkip(source: string) {
+  try {
+    return parseExpression(source);
+  } catch (error) {
+    // Computed steps are refused: that is another test's matter.
+    return fc.pre(!(error instanceof ExpressionSyntaxError)) as never;
+  }
+}
+
+const sources = fc.letrec<{ expression: string }>((tie) => {
+  const expression = tie("expression");
+  const join = (...parts: (string | fc.Arbitrary<string>)[]) =>
+    fc
+      .tuple(...parts.map((part) => (typeof part === "string" ? fc.constant(part) : part)))
+      .map((texts) => texts.join(""));
+  const root = fc.constantFrom("input", "variables", "steps", "workflow", "workflow.instance");
+  const key = fc.constantFrom(
+    "a",
+    "b",
+    "c",
+    "output",
+    "status",
+    "steps",
+    "state",
+    "instance",
+    "input",
+    "error",
+  );
+  return {
+    expression: fc.oneof(
+      { maxDepth: 5 },
+      { weight: 3, arbitrary: root },
+      { weight: 6, arbitrary: join("(", expression, ").", key) },
+      join("(", expression, ")['", key, "']"),
+      join("(", expression, ")[input.key]"),
+      join("(", expression, " ? ", expression, " : ", expression, ")"),
+      join("(", expression, " ?? ", expression, ")"),
+      join("(", expression, " && ", expression, ")"),
+      join("(", expression, " || ", expression, ")"),
+      join("[", expression, ", ", expression, "]"),
+      join("({ a: ", expression, ", ...(type(", expression, ") === 'object' ? input : null) })"),
+      join("coalesce(", expression, ", ", expression, ")"),
+      join("equals(", expression, ", ", expression, ")"),
+      join("('a' in ", expression, ")"),
+      join("(", expression, " === ", expression, ")"),
+      join("json(", expression, ")"),
+    ),
+  };
 });
 
 function readsOf(source: string) {

@@ -1,4 +1,5 @@
 /** Attempts to reach the host, to change data, or to take time or memory without bound. */
+import fc from "fast-check";
 import { expect, test } from "vitest";
 import {
   ExpressionError,
@@ -271,6 +272,41 @@ test.each([
   expect(error).toBeInstanceOf(ExpressionSyntaxError);
   expect((error as ExpressionSyntaxError).problems.map(({ code }) => code)).not.toContain("SYNTAX");
 });
+
+test("whatever the source and the data are, the outcome is a value or one of two errors", () => {
+  const words = fc.constantFrom(
+    ..."input steps event item . ?. [ ] ( ) { } , : ? a` ${ 1 -1 1e308 ... + - / % === == < in !".split(
+      " ",
+    ),
+    ...'&& || ?? => = ; /* */ // \\ " __proto__ constructor size range json sort .repeat'.split(
+      " ",
+    ),
+    ..."'a'|'|\n| |new |class ".split("|"),
+  );
+  const source = fc.array(words, { maxLength: 25 }).map((parts) => parts.join(""));
+  const allowed = [ExpressionError, ExpressionSyntaxError];
+
+  const everything = fc.check(
+    fc.property(source, fc.jsonValue(), (text, data) => {
+      const values = { now: "2026-01-01T00:00:00.000Z", input: data, steps: data, event: data };
+      for (const attempt of [
+        () => parseExpression(text, { roots: allRoots }).evaluate(values),
+        () => parseTemplate(text, { roots: allRoots, barePaths: true }).evaluate(values),
+        () => parseTemplate(`a\${${text}}`, { roots: allRoots }).evaluate(values),
+        () => parseTemplate(text, { stringIsExpression: true }).evaluate(values),
+      ]) {
+        try {
+          attempt();
+        } catch (error) {
+          if (!allowed.some((kind) => error instanceof kind)) throw error;
+        }
+      }
+    }),
+    { seed: 20_260_101, numRuns: 5_000 },
+  );
+
+  expect(fc.defaultReportMessage(everything) ?? "no counterexample").toBe("no counterexample");
+}, 60_000);
 
 test("an array nested too deep in a template is a problem, in $literal as well", () => {
   for (const value of [nested(5_000), { $literal: nested(5_000) }] as readonly Json[]) {

@@ -1,5 +1,6 @@
+import fc from "fast-check";
 import { expect, test } from "vitest";
-import { equalityConjuncts, parseExpression } from "../src/index.ts";
+import { equalityConjuncts, parseExpression, readPath } from "../src/index.ts";
 import type { Expression } from "../src/index.ts";
 import { allRoots, scope } from "./scope.ts";
 
@@ -73,13 +74,38 @@ test("the other side is an expression of its own, with its own reads", () => {
   expect(conjunct?.value.evaluate({ ...scope, steps: { s: { output: { id: 9 } } } })).toBe(9);
 });
 
-test("a condition that holds has all its equalities hold", () => {
-  const source = "event.payload.orderId === workflow.input.orderId && event.payload.attempts > 3";
-  const whole = condition(source);
-  const [conjunct] = equalityConjuncts(whole);
+test("where a condition holds, the event has all the values of its equalities", () => {
+  const value = fc.constantFrom<unknown>(1, "1", null, undefined, "a");
+  const side = fc.constantFrom(
+    "event.payload.a",
+    "event.payload.b",
+    "input.a",
+    "input.b",
+    "'a'",
+    "null",
+    "1",
+    "now()",
+  );
+  const operator = fc.constantFrom("===", "===", "==", "!==");
+  const equality = fc.tuple(side, operator, side).map((parts) => parts.join(" "));
+  const source = fc.array(equality, { minLength: 1, maxLength: 3 }).map((all) => all.join(" && "));
+  let held = 0;
 
-  expect(whole.evaluate(scope)).toBe(true);
-  expect(conjunct?.value.evaluate(scope)).toBe("o-1");
+  fc.assert(
+    fc.property(source, fc.tuple(value, value, value, value), (text, [a, b, c, d]) => {
+      const values = { now: scope.now, event: { payload: { a, b } }, input: { a: c, b: d } };
+      const whole = condition(text);
+      if (!whole.evaluate(values)) return;
+      for (const conjunct of equalityConjuncts(whole)) {
+        held += 1;
+        expect(readPath(values.event, conjunct.eventPath)).toBe(conjunct.value.evaluate(values));
+        expect(conjunct.value.evaluate(values)).not.toBeUndefined();
+      }
+    }),
+    { seed: 20_260_101, numRuns: 10_000 },
+  );
+
+  expect(held).toBeGreaterThan(200);
 });
 
 test("an expression of another making is refused", () => {
