@@ -1,0 +1,39 @@
+import { parseArgs } from "node:util";
+
+export interface Arguments {
+  /** Ids of workloads; all when empty. */
+  readonly only: readonly string[];
+  readonly runs: number;
+  /** Smaller sizes and one run. */
+  readonly isQuick: boolean;
+  /** Keeps the data folder, for a look at logs and profiles. */
+  readonly isKept: boolean;
+  /** Writes V8 CPU profiles of API and workers into this folder. */
+  readonly profileFolder: string | undefined;
+}
+
+export const usage = `usage: npm run bench -- [--only W1,W2] [--runs 3] [--quick] [--keep] [--profile folder]`;
+
+/** @throws Error in words for people. */
+export function readArguments(args: readonly string[]): Arguments {
+  const { values } = parseArgs({
+    args: [...args],
+    options: {
+      only: { type: "string" },
+      runs: { type: "string" },
+      quick: { type: "boolean", default: false },
+      keep: { type: "boolean", default: false },
+      profile: { type: "string" },
+    },
+  });
+  const runs = Number(values.runs ?? (values.quick ? 1 : 3));
+  if (!Number.isInteger(runs) || runs < 1) throw new Error("--runs takes a whole number from 1");
+  const only = (values.only ?? "").split(",").map((id) => id.trim().toUpperCase());
+  return {
+    only: only.filter((id) => id !== ""),
+    runs,
+    isQuick: values.quick,
+    isKept: values.keep,
+    profileFolder: values.profile,
+  };
+}

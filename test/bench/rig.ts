@@ -1,0 +1,204 @@
+import { closeSync, mkdirSync, openSync, readdirSync, readFileSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+import { openStack, startChild } from "@millrace/devstack";
+import type { Child, Stack } from "@millrace/devstack";
+import pg from "pg";
+import type { Watched } from "./counters.ts";
+import { openHttp } from "./http.ts";
+import type { Http } from "./http.ts";
+import { inFlight, range } from "./statistics.ts";
+import type { Bench } from "./workload.ts";
+
+/**
+ * One installation under measurement: API, scheduler and workers as in production, on a fresh
+ * database. Workers are started by the workload, as many and when it wants them.
+ */
+export interface Rig extends Watched {
+  readonly stack: Stack;
+  readonly http: Http;
+  readonly sql: pg.Pool;
+  /** Starts a worker process; returns at once, and not when it is ready. */
+  startWorker(): Promise<BenchWorker>;
+  register(document: { readonly id: string }): Promise<void>;
+  /** Starts so many instances by `:batch`, and returns their ids. */
+  start(workflowId: string, count: number, input?: (index: number) => object): Promise<string[]>;
+  /** Waits until the store shows so many instances of this status; when that was, in ms. */
+  untilCount(status: string, count: number): Promise<number>;
+  /** The end of each log, for the message of a failure. */
+  logs(): string;
+  close(): Promise<void>;
+}
+
+export interface BenchWorker {
+  readonly child: Child;
+  /** Settles when it says that it takes jobs. */
+  readonly ready: Promise<void>;
+}
+
+/** Milliseconds since 1970, with fractions. */
+export function wallMs(): number {
+  return performance.timeOrigin + performance.now();
+}
+
+const here = import.meta.dirname;
+const tasksFile = join(here, "tasks.js");
+const workerProgram = fileURLToPath(new URL("../../../apps/worker/dist/main.js", import.meta.url));
+const longestMs = 120_000;
+
+export async function openRig({ servers, profileFolder }: Bench): Promise<Rig> {
+  const closers: (() => unknown)[] = [];
+  const close = async () => {
+    for (const closeOne of closers.splice(0).toReversed()) await closeOne();
+  };
+  try {
+    const database = await servers.freshDatabase();
+    closers.push(() => database.drop());
+    const dataDir = join(servers.folder, database.name);
+    const profiling = profileEnvironment(profileFolder);
+    const stack = await openStack({
+      dataDir,
+      databaseUrl: database.url,
+      redisUrl: servers.redis.url,
+      workers: 0,
+      isRestarted: false,
+      env: profiling,
+    });
+    closers.push(() => stack.close());
+    const sql = new pg.Pool({ connectionString: database.url, max: 2 });
+    closers.push(() => sql.end());
+    const http = openHttp(stack.apiUrl);
+    closers.push(() => http.close());
+
+    const workers: Child[] = [];
+    closers.push(() => Promise.all(workers.map((child) => child.stop())));
+    const logs = join(dataDir, "logs");
+    const rig: Rig = {
+      stack,
+      http,
+      sql,
+      database: database.name,
+      pids: () => ({
+        ...stack.pids(),
+        worker: workers.filter(({ exit }) => exit === undefined).map(({ pid }) => pid),
+      }),
+      async startWorker() {
+        mkdirSync(logs, { recursive: true });
+        const log = openSync(join(logs, `worker-${workers.length + 1}.log`), "a", 0o600);
+        let sayReady = () => {};
+        const ready = new Promise<void>((resolveReady) => {
+          sayReady = resolveReady;
+        });
+        const child = await startChild({
+          command: process.execPath,
+          args: ["--enable-source-maps", workerProgram],
+          env: {
+            ...profiling,
+            DATABASE_URL: database.url,
+            REDIS_URL: servers.redis.url,
+            MILLRACE_QUEUE_BACKEND: "redis",
+            MILLRACE_TASKS: tasksFile,
+          },
+          stopSignal: "SIGTERM",
+          output: log,
+          onMessage: () => sayReady(),
+        });
+        closeSync(log);
+        workers.push(child);
+        return { child, ready };
+      },
+      async register(document) {
+        await http.call("PUT", `/v1/definitions/${document.id}`, document);
+      },
+      start: (workflowId, count, input) => startAll(http, workflowId, count, input),
+      untilCount: (status, count) => untilCount(rig, status, count),
+      logs: () => tailsOf(logs),
+      close,
+    };
+    return rig;
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
+
+/** Opens a rig, with the ends of its logs in the message when the measurement fails. */
+export async function withRig<T>(bench: Bench, measure: (rig: Rig) => Promise<T>): Promise<T> {
+  const rig = await openRig(bench);
+  try {
+    return await measure(rig);
+  } catch (error) {
+    throw new Error(`${String(error)}\n${rig.logs()}`, { cause: error });
+  } finally {
+    await rig.close();
+  }
+}
+
+/** Starts workers and waits until they take jobs. */
+export async function startWorkers(rig: Rig, count: number): Promise<readonly BenchWorker[]> {
+  const workers = await Promise.all(range(count).map(() => rig.startWorker()));
+  await Promise.all(workers.map(({ ready }) => ready));
+  return workers;
+}
+
+interface StartResults {
+  readonly results: readonly { readonly status: number; readonly instance?: { id: string } }[];
+}
+
+async function startAll(
+  http: Http,
+  workflowId: string,
+  count: number,
+  input: (index: number) => object = (index) => ({ n: index }),
+): Promise<string[]> {
+  const size = 500;
+  const ids: string[] = [];
+  await inFlight(range(Math.ceil(count / size)), 2, async (batch) => {
+    const from = batch * size;
+    const items = range(Math.min(size, count - from)).map((index) => ({
+      workflowId,
+      input: input(from + index),
+    }));
+    const { results } = await http.call<StartResults>("POST", "/v1/instances:batch", items);
+    const refused = results.find(({ status }) => status !== 201);
+    if (refused) throw new Error(`a start was refused: ${JSON.stringify(refused)}`);
+    for (const { instance } of results) if (instance) ids.push(instance.id);
+  });
+  return ids;
+}
+
+async function untilCount({ sql }: Rig, status: string, count: number): Promise<number> {
+  const until = wallMs() + longestMs;
+  for (;;) {
+    const { rows } = await sql.query<{ count: number }>({
+      name: "count",
+      text: `select count(*)::int as count from workflow_instances
+             where tenant_id = 'default' and status = $1`,
+      values: [status],
+    });
+    const found = rows[0]?.count ?? 0;
+    if (found >= count) return wallMs();
+    if (wallMs() > until) throw new Error(`only ${found} of ${count} became ${status} in time`);
+    await sleep(20);
+  }
+}
+
+function profileEnvironment(folder: string | undefined): Record<string, string | undefined> {
+  if (folder === undefined) return {};
+  mkdirSync(folder, { recursive: true });
+  return {
+    BENCH_PROFILE_FOLDER: resolve(folder),
+    NODE_OPTIONS: `--import=${new URL("profiler.js", import.meta.url).href}`,
+  };
+}
+
+function tailsOf(folder: string): string {
+  try {
+    return readdirSync(folder)
+      .map((name) => `--- ${name}\n${readFileSync(join(folder, name), "utf8").slice(-1_500)}`)
+      .join("\n");
+  } catch {
+    return "";
+  }
+}
