@@ -49,7 +49,7 @@ export function parseExpression(source: string, options: ExpressionOptions = {})
   return toExpression(built, source, options);
 }
 
-export const defaultRoots: readonly string[] = ["workflow", "input", "variables", "steps"];
+const defaultRoots: readonly string[] = ["workflow", "input", "variables", "steps"];
 
 export function rootsOf({ roots = defaultRoots }: ExpressionOptions): readonly string[] {
   return roots;

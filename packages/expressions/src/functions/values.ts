@@ -147,7 +147,7 @@ function sizeOf(run: Run, value: unknown): number {
   if (isMissing(value)) return 0;
   if (typeof value !== "object") throw badArgument("size", "a text, list or object", value);
   const { length } = Object.keys(value);
-  charge(run, length);
+  charge(run, 4 * length);
   return length;
 }
 
