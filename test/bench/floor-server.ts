@@ -9,8 +9,12 @@ const server = createServer((request, response) => {
     body += chunk;
   });
   request.on("end", () => {
-    response.writeHead(201, { "content-type": "application/json" });
-    response.end(JSON.stringify({ id: "instance", ...(JSON.parse(body) as object) }));
+    const answer = JSON.stringify({ id: "instance", ...(JSON.parse(body) as object) });
+    const headers = {
+      "content-type": "application/json",
+      "content-length": Buffer.byteLength(answer),
+    };
+    response.writeHead(201, headers).end(answer);
   });
 });
 server.listen(0, "127.0.0.1", () => {
