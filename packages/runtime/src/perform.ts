@@ -18,11 +18,20 @@ export async function perform(services: Services, commit: Commit): Promise<void>
 
   count(services, commit);
   wake(services, commit);
-  await Promise.all([
+  const effects = [
     enqueue(services, jobsOf(key, commit)),
-    abortAll(services, key, commands.filter((command) => command.kind === "abort")),
-    opensLookback(commands) ? lookBack(services, key) : undefined,
-  ]);
+    abortAll(
+      services,
+      key,
+      commands.filter((command) => command.kind === "abort"),
+    ),
+    ...(opensLookback(commands) ? [lookBack(services, key)] : []),
+  ];
+  for (const effect of await Promise.allSettled(effects)) {
+    // What is committed stands: whoever committed it must not hear of a failure.
+    if (effect.status === "fulfilled") continue;
+    services.log.warn({ err: effect.reason, instanceId: key.instanceId }, "left to the reconciler");
+  }
 }
 
 /** A queue that is away is no failure: the PENDING rows are found again. */

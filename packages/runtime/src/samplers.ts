@@ -4,8 +4,8 @@ import type { Services } from "./services.ts";
 /** Pool use of this process, read when metrics are asked for. */
 export function samplePool({ metrics, database }: Services): void {
   metrics.addSampler(() => {
-    const { total, idle, waiting } = database.stats();
-    metrics.pool.set({ state: "total" }, total);
+    const { open, idle, waiting } = database.stats();
+    metrics.pool.set({ state: "open" }, open);
     metrics.pool.set({ state: "idle" }, idle);
     metrics.pool.set({ state: "waiting" }, waiting);
   });

@@ -45,6 +45,9 @@ export interface ServicesSettings {
   readonly logLevel: LogLevel;
 }
 
+/** How long a process that starts waits for Postgres. */
+const databaseWaitMs = 60_000;
+
 /** Waits for Postgres; a Redis that is away is no hindrance. */
 export async function openServices(settings: ServicesSettings): Promise<Services> {
   const { name, databaseUrl, redisUrl, queueBackend, keyPrefix, poolSize, logLevel } = settings;
@@ -54,6 +57,7 @@ export async function openServices(settings: ServicesSettings): Promise<Services
     url: databaseUrl,
     poolSize,
     applicationName: `millrace-${name}`,
+    waitMs: databaseWaitMs,
     log,
   });
   const queue = await openQueue({

@@ -40,7 +40,7 @@ function patternOf(value: Json | undefined): string {
  * The instance's values for the equality conjuncts of a condition. A side that is missing, or is no
  * scalar, equals nothing (CONTRACT 1.2).
  */
-function waitKeyOf(turn: Turn, { conjuncts }: EventMatcher): WaitKey {
+export function waitKeyOf(turn: Turn, { conjuncts }: EventMatcher): WaitKey {
   const key = conjuncts.map(({ value }) => conjunctValue(turn, value));
   return key.every(isScalar) ? key : "NEVER";
 }

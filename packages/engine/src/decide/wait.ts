@@ -1,5 +1,6 @@
 import type { Json } from "@millrace/expressions";
 import type { Definition, EventMatcher, EventWaitStep } from "../definition/definition.ts";
+import { noReads } from "../state/reads.ts";
 import type { Needs, Reads } from "../state/reads.ts";
 import type { EventFact, Signal } from "../state/signal.ts";
 import type { LiveExecution, Snapshot } from "../state/snapshot.ts";
@@ -7,7 +8,7 @@ import { executionKey } from "../state/snapshot.ts";
 import { setVariables } from "./enter.ts";
 import { isValueError } from "./evaluate.ts";
 import { timeoutError } from "./finish-step.ts";
-import { triggerPath } from "./listen.ts";
+import { triggerPath, waitKeyOf } from "./listen.ts";
 import { evaluateCondition, eventView, MissingReads } from "./scope.ts";
 import type { Turn } from "./turn.ts";
 import { liveExecution, openTurn, removeLive } from "./turn.ts";
@@ -48,6 +49,36 @@ export function eventSatisfies(
   } catch (thrown) {
     if (thrown instanceof MissingReads) return { needs: thrown.requests };
     if (isValueError(thrown)) return false;
+    throw thrown;
+  }
+}
+
+/** What an event's payload must hold at this path to satisfy a wait. */
+export interface PayloadEquality {
+  readonly path: readonly string[];
+  readonly value: Json;
+}
+
+/**
+ * What a wait's key says of the payload, so that past events can be looked up by it. Undefined where
+ * no event can satisfy the wait as the instance is now; empty where nothing is known.
+ */
+export function payloadEqualities(
+  definition: Definition,
+  snapshot: Snapshot,
+  wait: WaitRef,
+  now: Date,
+): readonly PayloadEquality[] | undefined {
+  const matcher = matcherOf(definition, wait);
+  if (matcher === undefined) return [];
+  try {
+    const key = waitKeyOf(openTurn(definition, snapshot, noReads, now), matcher);
+    if (key === "NEVER") return undefined;
+    return matcher.conjuncts.flatMap(({ eventPath: [root, ...path] }, index) =>
+      root === "payload" && path.length > 0 ? [{ path, value: key[index] ?? null }] : [],
+    );
+  } catch (thrown) {
+    if (thrown instanceof MissingReads) return [];
     throw thrown;
   }
 }

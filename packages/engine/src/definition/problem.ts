@@ -38,6 +38,7 @@ export const definitionCodes = {
   FORBIDDEN_PROPERTY: "__proto__, prototype or constructor",
   COMPUTED_STEPS: "a step that is not named in the source",
   TOO_LONG: "an expression that is too long",
+  TOO_MANY: "a value with too many expressions in it",
   TOO_DEEP: "an expression or value that is nested too deep",
   BAD_LITERAL: "a $literal beside other keys",
 } as const satisfies Record<string, string> & Record<ExpressionProblemCode, string>;

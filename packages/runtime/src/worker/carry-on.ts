@@ -7,6 +7,7 @@ import { perform } from "../perform.ts";
 import type { Held } from "./held.ts";
 import { runAttempt } from "./run-attempt.ts";
 import type { AttemptSignal } from "./run-attempt.ts";
+import { persistently } from "./persist.ts";
 import type { WorkerState } from "./run-worker.ts";
 
 /**
@@ -44,7 +45,11 @@ async function runAndCommit(
   worker.holdings.add(held);
   const startedAt = performance.now();
   try {
-    const [signal, reads] = await Promise.all([runAttempt(held), prefetch(worker, held)]);
+    const [signal, reads] = await Promise.all([
+      runAttempt(held),
+      // Only to save time: what is missing is loaded when the decision asks for it.
+      prefetch(worker, held).catch(() => held.reads),
+    ]);
     if (signal === undefined) {
       metrics.voidResults.add({ reason: "aborted" });
       return undefined;
@@ -100,8 +105,10 @@ async function commitResult(
   let { snapshot, reads } = held;
   for (let attempt = 0; ; attempt++) {
     const at = services.clock.now();
-    const decided = await decideLoading(
-      services.database.db, key, held.definition, snapshot, [signal], reads, at);
+    const [from, known] = [snapshot, reads];
+    const decided = await persistently(services.log, () =>
+      decideLoading(services.database.db, key, held.definition, from, [signal], known, at),
+    );
     const { decision } = decided;
     if (decision.snapshot === snapshot) return dropped(worker, held);
     const next = goOn ? carried(worker, held, decision) : undefined;
@@ -121,7 +128,7 @@ async function commitResult(
     }
     if (outcome.kind === "void") return dropped(worker, held);
     services.metrics.commitConflicts.add({ cause: "result" });
-    const fresh = await loadInstance(services.database.db, key);
+    const fresh = await persistently(services.log, () => loadInstance(services.database.db, key));
     if (fresh === undefined) return dropped(worker, held);
     snapshot = fresh;
     reads = noReads;

@@ -28,6 +28,9 @@ const longestTimerMs = 2 ** 31 - 1;
 /** A handler that was told to stop is waited for so long, then its slot is given back. */
 const abortGraceMs = 5_000;
 
+/** As long as a cancel awaits a step that has a compensation step, whose result still counts. */
+const awaitedGraceMs = 30_000;
+
 export type AttemptSignal = Extract<
   Signal,
   { kind: "stepSucceeded" | "stepFailed" | "attemptTimedOut" }
@@ -67,9 +70,11 @@ async function firstOf(held: Held): Promise<Ended> {
     if (timeoutMs === null) return;
     timers.add(after(timeoutMs, () => resolve({ kind: "timedOut", clock: "timeout" })));
   });
+  const isCompensable = held.definition.compensationFor.has(step.stepId);
+  const graceMs = isCompensable ? awaitedGraceMs : abortGraceMs;
   const lost = new Promise<Ended>((resolve) => {
     abort.signal.addEventListener("abort", () => {
-      timers.add(after(abortGraceMs, () => resolve({ kind: "lost" })));
+      timers.add(after(graceMs, () => resolve({ kind: "lost" })));
     });
   });
   try {

@@ -10,9 +10,10 @@ import {
   releaseSteps,
   unblockSteps,
 } from "@millrace/store";
-import type { ClaimRequest, ClaimedStep, Commit, CommitOutcome, Json } from "@millrace/store";
+import type { Claimed, ClaimRequest, ClaimedStep, Commit, CommitOutcome, Json } from "@millrace/store";
 import { groupCalls } from "../group.ts";
 import { newWorkerId } from "../ids.ts";
+import { enqueue } from "../perform.ts";
 import type { Services } from "../services.ts";
 import { advanceInstance } from "./advance-instance.ts";
 import { startBeat } from "./beat.ts";
@@ -152,11 +153,10 @@ function guarded<J extends { readonly instanceId: string }>(
   };
 }
 
-type Claim = (request: ClaimRequest) => Promise<ClaimedInstanceStep | undefined>;
-type ClaimedInstanceStep = NonNullable<Awaited<ReturnType<typeof claimSteps>>[number]>;
+type Claim = (request: ClaimRequest) => Promise<Claimed | undefined>;
 
 function groupedClaim({ database }: Services): Claim {
-  return groupCalls<ClaimRequest, ClaimedInstanceStep | undefined>(
+  return groupCalls<ClaimRequest, Claimed | undefined>(
     { lanes: 2, maxBatch: 100, keyOf: ({ carrier }) => carrier },
     (requests) => claimSteps(database.db, requests),
   );
@@ -229,5 +229,6 @@ async function handBack({ services, holdings, id }: WorkerState): Promise<void> 
   const left = holdings.all();
   if (left.length === 0) return;
   holdings.abortAll("the worker is shutting down");
-  await releaseSteps(services.database.db, id);
+  const freed = await releaseSteps(services.database.db, id);
+  await enqueue(services, freed.map(({ queue, priority, ...job }) => ({ job, queue, priority, delayMs: 0 })));
 }
