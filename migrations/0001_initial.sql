@@ -44,7 +44,7 @@ create table workflow_instances (
   started_at timestamptz,
   completed_at timestamptz,
   primary key (tenant_id, id)
-) with (fillfactor = 75);
+) with (fillfactor = 50);
 
 create index workflow_instances_status on workflow_instances (tenant_id, status, status_at);
 create index workflow_instances_workflow on workflow_instances (tenant_id, workflow_id, id);
@@ -133,7 +133,7 @@ create table waits (
   primary key (tenant_id, instance_id, path, iteration)
 );
 
-create index waits_open on waits (tenant_id, pattern, event_paths, key_hash, opened_at)
+create index waits_open on waits (tenant_id, pattern, event_paths, key_hash, purpose, opened_at)
   where matched_event_id is null;
 create index waits_unapplied on waits (matched_at) where matched_event_id is not null;
 create index waits_not_looked_back on waits (opened_at) where not looked_back;

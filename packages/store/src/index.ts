@@ -1,1 +1,93 @@
-export {};
+export { blockStep, lostHolds, recordProgress, releaseSteps, unblockSteps } from "./holds.ts";
+export type { HeldStep, StepAttempt } from "./holds.ts";
+export { claimSteps } from "./claim.ts";
+export type { ClaimRequest, Claimed, ClaimedStep } from "./claim.ts";
+export { commitBatch, commitLocked, createBatch } from "./commit.ts";
+export type { Carry, Commit, CommitOutcome, Hold, Key, Locked } from "./commit.ts";
+export { openDatabase } from "./database.ts";
+export type { DatabaseHandle, DatabaseOptions, PoolStats, StoreLog } from "./database.ts";
+export {
+  definitionVersions,
+  getDefinition,
+  latestVersion,
+  listDefinitions,
+  registerDefinition,
+} from "./definitions.ts";
+export type {
+  DefinitionList,
+  NewDefinition,
+  RegisteredVersion,
+  StoredDefinition,
+} from "./definitions.ts";
+export {
+  makeAllDue,
+  overdueAttempts,
+  takeDueSteps,
+  takeLapsedSteps,
+  unappliedMatches,
+  unmatchedEvents,
+  waitsNotLookedBack,
+} from "./due.ts";
+export type { LapseOptions, Lapsed, OverdueAttempt, UnappliedMatch } from "./due.ts";
+export type { DueStep } from "./due-step.ts";
+export {
+  BadCursorError,
+  DatabaseFaultError,
+  DatabaseUnavailableError,
+  DataRefusedError,
+  isTransient,
+  StatementTimeoutError,
+  StoreError,
+  TransactionConflictError,
+} from "./errors.ts";
+export {
+  findWaits,
+  insertEvents,
+  markMatched,
+  settleEvents,
+  takeOne,
+  untakeEvent,
+  waitShapes,
+} from "./events.ts";
+export type {
+  EventSummary,
+  NewEvent,
+  StoredEvent,
+  WaitCandidate,
+  WaitProbe,
+  WaitRef,
+  WaitSearch,
+} from "./events.ts";
+export { readHistory } from "./history.ts";
+export type { HistoryRow } from "./history.ts";
+export { instanceReadOf, readInstance, readInstances } from "./instances.ts";
+export type { InstanceRead, StepRead, TimerRead, WaitRead } from "./instances.ts";
+export { canonicalJson, checkJson, keyHashOf, maxJsonDepth } from "./json.ts";
+export type { Json, JsonFault } from "./json.ts";
+export { countByStatus, listInstances } from "./list-instances.ts";
+export type {
+  InstanceFilter,
+  InstanceList,
+  InstanceOrder,
+  InstanceQuery,
+} from "./list-instances.ts";
+export { loadInbox, loadInstance, loadInstances, loadReads } from "./load.ts";
+export type { MatchedWait } from "./load.ts";
+export { findPastEvents, markLookedBack, openLookbacks } from "./lookbacks.ts";
+export type { LookbackWait, PastSearch } from "./lookbacks.ts";
+export { migrateToLatest, pendingMigrations } from "./migrate.ts";
+export { readSetting, writeSetting } from "./settings.ts";
+export type { Db } from "./statement.ts";
+export type { Database } from "./tables.ts";
+export { deleteTimer, nextTimerDue, takeDueTimers } from "./timers.ts";
+export type { DueTimer } from "./timers.ts";
+export {
+  beat,
+  forgetDeadWorkers,
+  forgetWorker,
+  liveWorkers,
+  openBeat,
+  registerWorker,
+  staleBeatMs,
+} from "./workers.ts";
+export type { BeatConnection, LiveWorker, WorkerEntry } from "./workers.ts";

@@ -1,0 +1,26 @@
+import { BadCursorError } from "./errors.ts";
+
+/** Where a list goes on: the key of the last item, so that nothing that is added shifts the pages. */
+export function encodeCursor(list: string, key: readonly string[]): string {
+  return Buffer.from(JSON.stringify([list, ...key])).toString("base64url");
+}
+
+/** @throws BadCursorError */
+export function decodeCursor(list: string, cursor: string, length: number): readonly string[] {
+  let decoded: unknown;
+  try {
+    decoded = JSON.parse(Buffer.from(cursor, "base64url").toString());
+  } catch (cause) {
+    throw new BadCursorError("the cursor was not given out by this API", { cause });
+  }
+  if (
+    !Array.isArray(decoded) ||
+    decoded.length !== length + 1 ||
+    !decoded.every((part) => typeof part === "string")
+  ) {
+    throw new BadCursorError("the cursor was not given out by this API");
+  }
+  const [of, ...key] = decoded as string[];
+  if (of !== list) throw new BadCursorError(`the cursor is one of "${of}", not of "${list}"`);
+  return key;
+}

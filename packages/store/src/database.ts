@@ -1,0 +1,198 @@
+import { Kysely, PostgresDialect } from "kysely";
+import type { PostgresPool, PostgresPoolClient } from "kysely";
+import pg from "pg";
+import { breaksConnection, isTransient, storeErrorOf } from "./errors.ts";
+import { prepared, preparedName } from "./statement.ts";
+import type { Database } from "./tables.ts";
+
+/** Where the pool tells what it met; a pino logger is one. */
+export interface StoreLog {
+  warn(fields: object, message: string): void;
+  debug(fields: object, message: string): void;
+}
+
+export interface DatabaseOptions {
+  readonly url: string;
+  /** Connections at most; 10 when absent. */
+  readonly poolSize?: number;
+  /** Shown in `pg_stat_activity`. */
+  readonly applicationName?: string;
+  /** Longest that one statement may take; 30 s when absent. */
+  readonly statementTimeoutMs?: number;
+  /** Longest wait for a connection; 5 s when absent. */
+  readonly connectTimeoutMs?: number;
+  /** How long to wait for a server that is away; 0 when absent. */
+  readonly waitMs?: number;
+  readonly log?: StoreLog;
+}
+
+export interface PoolStats {
+  readonly open: number;
+  readonly idle: number;
+  /** Callers that wait for a connection. */
+  readonly waiting: number;
+  readonly size: number;
+}
+
+export interface DatabaseHandle {
+  readonly db: Kysely<Database>;
+  readonly url: string;
+  stats(): PoolStats;
+  /** The database's clock, to the millisecond, read after the question was sent. */
+  now(): Promise<{ readonly now: Date }>;
+  /** Waits for statements under way. Nothing happens the second time. */
+  close(): Promise<void>;
+}
+
+/**
+ * Opens the pool. A server that stays away is no failure: each statement then is.
+ *
+ * Connections that die are replaced: one that was terminated (57P01), timed out or was left inside a
+ * transaction is destroyed when it comes back, never handed on.
+ */
+export async function openDatabase(options: DatabaseOptions): Promise<DatabaseHandle> {
+  const { url, poolSize = 10, log } = options;
+  const pool = new pg.Pool(poolConfig(options, poolSize));
+  // Without a listener an error of an idle connection ends the process, and so does one of a
+  // connection that was taken out but has no statement under way.
+  pool.on("error", (error) => log?.warn({ err: error }, "an idle database connection was lost"));
+  pool.on("connect", (client) => {
+    client.on("error", (error) => log?.debug({ err: error }, "a database connection was lost"));
+  });
+  const db = new Kysely<Database>({
+    dialect: new PostgresDialect({ pool: guardedPool(pool) }),
+  });
+  let closing: Promise<void> | undefined;
+  await waitForServer(pool, options.waitMs ?? 0);
+  return {
+    db,
+    url,
+    stats: () => ({
+      open: pool.totalCount,
+      idle: pool.idleCount,
+      waiting: pool.waitingCount,
+      size: poolSize,
+    }),
+    now: () => askTime(pool),
+    close: () => (closing ??= pool.end()),
+  };
+}
+
+/** Asks until the server answers or the time is over; then it is for the first statement to fail. */
+async function waitForServer(pool: pg.Pool, waitMs: number): Promise<void> {
+  const end = performance.now() + waitMs;
+  while (performance.now() < end) {
+    try {
+      await askTime(pool);
+      return;
+    } catch (error) {
+      if (!isTransient(error)) throw error;
+      await new Promise((resolve) => setTimeout(resolve, 100));
+    }
+  }
+}
+
+async function askTime(pool: pg.Pool): Promise<{ readonly now: Date }> {
+  const client = await guardedConnect(pool);
+  try {
+    const { rows } = await client.query<{ now: Date }>(clockQuestion, []);
+    return rows[0] as { now: Date };
+  } finally {
+    client.release();
+  }
+}
+
+const clockQuestion = prepared("clock", "select clock_timestamp() as now");
+
+function poolConfig(options: DatabaseOptions, poolSize: number): pg.PoolConfig {
+  const { url, applicationName = "millrace", statementTimeoutMs = 30_000 } = options;
+  return {
+    connectionString: url,
+    max: poolSize,
+    application_name: applicationName,
+    connectionTimeoutMillis: options.connectTimeoutMs ?? 5_000,
+    idleTimeoutMillis: 60_000,
+    keepAlive: true,
+    // The server ends what takes too long; the driver only where the server itself is gone.
+    statement_timeout: statementTimeoutMs,
+    query_timeout: statementTimeoutMs + 5_000,
+    idle_in_transaction_session_timeout: 60_000,
+    // Short statements gain nothing from compilation, and times come in a form that Date reads.
+    options: "-c jit=off -c TimeZone=UTC",
+    types: {
+      getTypeParser: (oid: number, format?: "text" | "binary") =>
+        parsers.get(oid) ?? pg.types.getTypeParser(oid, format as "text"),
+    },
+  };
+}
+
+const parsers: ReadonlyMap<number, (text: string) => unknown> = new Map<
+  number,
+  (text: string) => unknown
+>([
+  [pg.types.builtins.INT8, parseInt8],
+  // As text: see tables.ts.
+  [pg.types.builtins.JSON, (text) => text],
+  [pg.types.builtins.TIMESTAMPTZ, parseTime],
+]);
+
+/** @throws RangeError rather than a number that is not the one that is stored. */
+function parseInt8(text: string): number {
+  const number = Number(text);
+  if (Number.isSafeInteger(number)) return number;
+  throw new RangeError(`the database has ${text}, which is no exact number here`);
+}
+
+/** `2026-01-31 12:00:00.123456+00`, of which milliseconds are kept: several times faster. */
+function parseTime(text: string): Date {
+  const time = new Date(`${text.slice(0, 10)}T${text.slice(11).replace(/\+00$/, "Z")}`);
+  return Number.isNaN(time.getTime()) ? (defaultTime(text) as Date) : time;
+}
+
+const defaultTime = pg.types.getTypeParser(pg.types.builtins.TIMESTAMPTZ);
+
+/** What Kysely needs of a pool, with prepared statements, our errors, and no broken connection back. */
+function guardedPool(pool: pg.Pool): PostgresPool {
+  return { connect: () => guardedConnect(pool), end: () => pool.end() };
+}
+
+async function guardedConnect(pool: pg.Pool): Promise<PostgresPoolClient> {
+  try {
+    return guard(await pool.connect());
+  } catch (error) {
+    throw storeErrorOf(error);
+  }
+}
+
+/** Kysely knows a connection by its object, so that each has one guard for as long as it lives. */
+const guards = new WeakMap<pg.PoolClient, PostgresPoolClient>();
+
+function guard(client: pg.PoolClient): PostgresPoolClient {
+  const known = guards.get(client);
+  if (known !== undefined) return known;
+
+  let isBroken = false;
+  const query = async (text: string, values: readonly unknown[]) => {
+    const name = preparedName(text);
+    try {
+      return await client.query({
+        text,
+        values: values as unknown[],
+        ...(name !== undefined && { name }),
+      });
+    } catch (error) {
+      isBroken ||= breaksConnection(error);
+      throw storeErrorOf(error);
+    }
+  };
+  const guarded: PostgresPoolClient = {
+    // Its other form, with a cursor, is for streams, which need a driver option that is not set.
+    query: query as unknown as PostgresPoolClient["query"],
+    /** One that is broken, or still inside a transaction, is not for the next caller. */
+    release(destroy = false) {
+      client.release(destroy || isBroken || client.getTransactionStatus() !== "I");
+    },
+  };
+  guards.set(client, guarded);
+  return guarded;
+}

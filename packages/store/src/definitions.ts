@@ -1,0 +1,171 @@
+import type { JsonText } from "./tables.ts";
+import { jsonText } from "./json.ts";
+import type { Json } from "./json.ts";
+import { prepared, run, type Db } from "./statement.ts";
+import { decodeCursor, encodeCursor } from "./cursor.ts";
+
+/** Workflow definitions. A version, once it exists, never changes. */
+
+export interface NewDefinition {
+  readonly tenantId: string;
+  readonly id: string;
+  /** As JSON; of any type that has a JSON form. */
+  readonly document: unknown;
+  readonly contentHash: string;
+  readonly actor: string;
+}
+
+export interface StoredDefinition {
+  readonly tenantId: string;
+  readonly id: string;
+  readonly version: number;
+  readonly contentHash: string;
+  readonly document: Json;
+  readonly createdAt: Date;
+  readonly createdBy: string;
+}
+
+export interface RegisteredVersion {
+  readonly version: number;
+  readonly contentHash: string;
+  /** False where the latest version had this content already. */
+  readonly created: boolean;
+}
+
+/**
+ * Stores the next version, unless the latest has the same content. Registrations of one id take turns
+ * (an advisory lock), so that versions have no gaps and equal content comes once.
+ */
+export async function registerDefinition(
+  db: Db,
+  definition: NewDefinition,
+): Promise<RegisteredVersion> {
+  const { tenantId, id, document, contentHash, actor } = definition;
+  return db.transaction().execute(async (trx) => {
+    await run(trx, "select pg_advisory_xact_lock(hashtextextended($1, 7))", [
+      JSON.stringify(["definition", tenantId, id]),
+    ]);
+    const latest = await trx
+      .selectFrom("workflow_definitions")
+      .select(["version", "content_hash"])
+      .where("tenant_id", "=", tenantId)
+      .where("id", "=", id)
+      .orderBy("version", "desc")
+      .limit(1)
+      .executeTakeFirst();
+    if (latest?.content_hash === contentHash) {
+      return { version: latest.version, contentHash, created: false };
+    }
+    const version = (latest?.version ?? 0) + 1;
+    await trx
+      .insertInto("workflow_definitions")
+      .values({
+        tenant_id: tenantId,
+        id,
+        version,
+        content_hash: contentHash,
+        document: jsonText(document),
+        created_by: actor,
+      })
+      .execute();
+    return { version, contentHash, created: true };
+  });
+}
+
+/** @param version Default: the latest. */
+export async function getDefinition(
+  db: Db,
+  tenantId: string,
+  id: string,
+  version?: number,
+): Promise<StoredDefinition | undefined> {
+  const row = await db
+    .selectFrom("workflow_definitions")
+    .selectAll()
+    .where("tenant_id", "=", tenantId)
+    .where("id", "=", id)
+    .$if(version !== undefined, (query) => query.where("version", "=", version ?? 0))
+    .orderBy("version", "desc")
+    .limit(1)
+    .executeTakeFirst();
+  return row && definitionOf(row);
+}
+
+export async function latestVersion(
+  db: Db,
+  tenantId: string,
+  id: string,
+): Promise<number | undefined> {
+  const [row] = await run<{ version: number }>(db, latest, [tenantId, id]);
+  return row?.version;
+}
+
+const latest = prepared(
+  "latest_version",
+  `select version from workflow_definitions where tenant_id = $1 and id = $2
+  order by version desc limit 1`,
+);
+
+/** Every version of one definition, the latest first. */
+export async function definitionVersions(
+  db: Db,
+  tenantId: string,
+  id: string,
+): Promise<readonly StoredDefinition[]> {
+  const rows = await db
+    .selectFrom("workflow_definitions")
+    .selectAll()
+    .where("tenant_id", "=", tenantId)
+    .where("id", "=", id)
+    .orderBy("version", "desc")
+    .execute();
+  return rows.map(definitionOf);
+}
+
+export interface DefinitionList {
+  readonly items: readonly StoredDefinition[];
+  readonly nextCursor: string | null;
+}
+
+/** The latest version of each definition, in order of their ids. @throws BadCursorError */
+export async function listDefinitions(
+  db: Db,
+  tenantId: string,
+  { limit, cursor }: { readonly limit: number; readonly cursor?: string | undefined },
+): Promise<DefinitionList> {
+  const [after = ""] = cursor === undefined ? [] : decodeCursor("definitions", cursor, 1);
+  const rows = await run<DefinitionRow>(db, list, [tenantId, after, limit + 1]);
+  const items = rows.slice(0, limit).map(definitionOf);
+  const last = rows.length > limit ? items.at(-1) : undefined;
+  return { items, nextCursor: last ? encodeCursor("definitions", [last.id]) : null };
+}
+
+const list = prepared(
+  "list_definitions",
+  `select distinct on (id) * from workflow_definitions
+  where tenant_id = $1 and id > $2
+  order by id, version desc
+  limit $3`,
+);
+
+interface DefinitionRow {
+  readonly tenant_id: string;
+  readonly id: string;
+  readonly version: number;
+  readonly content_hash: string;
+  readonly document: JsonText;
+  readonly created_at: Date;
+  readonly created_by: string;
+}
+
+function definitionOf(row: DefinitionRow): StoredDefinition {
+  return {
+    tenantId: row.tenant_id,
+    id: row.id,
+    version: row.version,
+    contentHash: row.content_hash,
+    document: JSON.parse(row.document) as Json,
+    createdAt: row.created_at,
+    createdBy: row.created_by,
+  };
+}

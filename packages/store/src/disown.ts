@@ -1,0 +1,88 @@
+import type { HeldStep, StepAttempt } from "./holds.ts";
+import { prepared, run, type Db } from "./statement.ts";
+import { rowSource } from "./unnest.ts";
+
+/**
+ * Steps that a row gives to a worker and the worker knows nothing of: the answer to a claim, or to a
+ * commit that carries the next step, was lost on its way. The worker beats on, so that nobody would
+ * ever take them over.
+ */
+
+/** What the rows say that this worker holds, and what a cancel awaits left out. */
+export async function heldSteps(db: Db, workerId: string): Promise<readonly HeldStep[]> {
+  const rows = await run<HeldRow>(db, held, [workerId]);
+  return rows.map((row) => ({
+    tenantId: row.tenant_id,
+    instanceId: row.instance_id,
+    path: row.path,
+    iteration: row.iteration,
+    fence: row.fence,
+  }));
+}
+
+interface HeldRow {
+  readonly tenant_id: string;
+  readonly instance_id: string;
+  readonly path: string;
+  readonly iteration: number;
+  readonly fence: number;
+}
+
+/** Answered from `step_executions_held`. */
+const held = prepared(
+  "steps_of_worker",
+  `select s.tenant_id, s.instance_id, s.path, s.iteration, s.fence from step_executions s
+  where s.worker_id = $1 and s.status = 'RUNNING' and not s.awaited`,
+);
+
+/**
+ * Gives them to a worker that does not exist: to whoever looks for lapsed holders they are free, and
+ * count as runs that came to nothing.
+ */
+export async function disownSteps(
+  db: Db,
+  workerId: string,
+  steps: readonly HeldStep[],
+): Promise<void> {
+  if (steps.length > 0) await run(db, disown, [workerId, nobody, ...source.values(steps)]);
+}
+
+const nobody = "00000000-0000-0000-0000-000000000000";
+
+const source = rowSource<HeldStep>({
+  tenant_id: { type: "text", of: ({ tenantId }) => tenantId },
+  instance_id: { type: "uuid", of: ({ instanceId }) => instanceId },
+  path: { type: "text", of: ({ path }) => path },
+  iteration: { type: "integer", of: ({ iteration }) => iteration },
+  fence: { type: "integer", of: ({ fence }) => fence },
+});
+
+const disown = prepared(
+  "disown_steps",
+  `with mine as materialized (
+    select s.tenant_id, s.instance_id, s.path, s.iteration
+    from ${source.from("x", 3)}
+    join step_executions s on s.tenant_id = x.tenant_id and s.instance_id = x.instance_id
+      and s.path = x.path and s.iteration = x.iteration
+    where s.worker_id = $1 and s.fence = x.fence and s.status = 'RUNNING' and not s.awaited
+    order by s.tenant_id, s.instance_id, s.path, s.iteration
+    for update of s skip locked)
+  update step_executions s set worker_id = $2
+  from mine x
+  where s.tenant_id = x.tenant_id and s.instance_id = x.instance_id
+    and s.path = x.path and s.iteration = x.iteration`,
+);
+
+/** Has a step looked for at once: its job went to a worker that takes no more. */
+export async function lookAtOnce(db: Db, step: StepAttempt): Promise<void> {
+  const { tenantId, instanceId, path, iteration, attempt, fence } = step;
+  await run(db, look, [tenantId, instanceId, path, iteration, attempt, fence]);
+}
+
+const look = prepared(
+  "look_at_once",
+  `update step_executions
+  set look_at = greatest(retry_at, statement_timestamp()), looks = 0
+  where tenant_id = $1 and instance_id = $2 and path = $3 and iteration = $4
+    and attempt = $5 and fence = $6 and status in ('PENDING', 'RETRYING')`,
+);

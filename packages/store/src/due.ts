@@ -1,0 +1,284 @@
+import type { RetryPolicy } from "@millrace/engine";
+import { dueColumns, dueStepOf } from "./due-step.ts";
+import type { DueRow, DueStep } from "./due-step.ts";
+import { storedEventColumns, storedEventOf } from "./events.ts";
+import type { StoredEvent, StoredEventRow } from "./events.ts";
+import { parseJson } from "./json.ts";
+import { lookbackColumns, lookbackWaitOf } from "./lookbacks.ts";
+import type { LookbackRow, LookbackWait } from "./lookbacks.ts";
+import { prepared, run, type Db } from "./statement.ts";
+
+/**
+ * Rows due for a look: what the reconciler asks (DESIGN, The state is the outbox).
+ *
+ * Each question is bounded and leaves out what others have locked, so that any number of processes may
+ * ask at once. Each is answered from a partial index that holds only rows of that kind:
+ *
+ * | question             | index                                                             |
+ * | -------------------- | ----------------------------------------------------------------- |
+ * | steps without a job  | `step_executions_look`, up to now                                 |
+ * | lapsed, overdue      | `step_executions_held`, whole: as long as the fleet is wide       |
+ * | events not matched   | `events_unmatched`, up to a moment ago: empty but after a crash   |
+ * | lookbacks not done   | `waits_not_looked_back`, the same                                 |
+ * | matches not applied  | `waits_unapplied`, the same                                       |
+ */
+
+const samePlace = `s.tenant_id = x.tenant_id and s.instance_id = x.instance_id
+    and s.path = x.path and s.iteration = x.iteration`;
+
+/**
+ * Executions whose job was not there in time, or whose retry is due. Each is asked about again after
+ * 30 s, then 60 s, … 10 min, as long as it stays where it is.
+ */
+export async function takeDueSteps(db: Db, limit: number): Promise<readonly DueStep[]> {
+  return (await run<DueRow>(db, dueSteps, [limit])).map(dueStepOf);
+}
+
+const dueSteps = prepared(
+  "due_steps",
+  `with due as materialized (
+    select s.tenant_id, s.instance_id, s.path, s.iteration from step_executions s
+    where s.status in ('PENDING', 'RETRYING') and s.look_at <= statement_timestamp()
+    order by s.look_at
+    limit $1
+    for update skip locked)
+  update step_executions s
+  set looks = greatest(s.looks, 0) + 1,
+    look_at = statement_timestamp()
+      + least(600, 30 * 2 ^ least(greatest(s.looks, 0), 5)) * interval '1 s'
+  from due x
+  where ${samePlace}
+  returning ${dueColumns}`,
+);
+
+export interface LapseOptions {
+  /** Age of a beat beyond which its worker counts as gone. */
+  readonly lapseMs: number;
+  /** Runs after which an execution that keeps killing its workers is not handed on any more. */
+  readonly mostDeliveries: number;
+  readonly limit: number;
+  /** Only what travels under this job: what a redelivered job may take over. */
+  readonly carrier?: string;
+}
+
+export interface Lapsed {
+  /** PENDING again, at the next fence. */
+  readonly free: readonly DueStep[];
+  /** Untouched: to be poisoned. */
+  readonly poisoned: readonly (DueStep & { readonly deliveries: number })[];
+}
+
+/**
+ * Frees the executions whose worker's beat is too old, or whose worker is gone. Executions that a
+ * cancel awaits are left alone: nobody may run them again.
+ */
+export async function takeLapsedSteps(db: Db, options: LapseOptions): Promise<Lapsed> {
+  const { lapseMs, mostDeliveries, limit, carrier = null } = options;
+  const rows = await run<DueRow & { deliveries: number; is_free: boolean }>(db, lapsedSteps, [
+    ...[lapseMs, mostDeliveries, limit, carrier],
+  ]);
+  return {
+    free: rows.filter((row) => row.is_free).map(dueStepOf),
+    poisoned: rows
+      .filter((row) => !row.is_free)
+      .map((row) => ({ ...dueStepOf(row), deliveries: row.deliveries })),
+  };
+}
+
+const lapsedSteps = prepared(
+  "lapsed_steps",
+  `with lapsed as materialized (
+    select ${dueColumns}, s.deliveries from step_executions s
+    left join workers w on w.id = s.worker_id
+    where s.status = 'RUNNING' and s.worker_id is not null and not s.awaited
+      and coalesce(w.beat_at, '-infinity') < clock_timestamp() - $1::bigint * interval '1 ms'
+      and ($4::text is null or s.carrier = $4)
+    order by s.tenant_id, s.instance_id, s.path, s.iteration
+    limit $3
+    for update of s skip locked),
+  freed as (
+    update step_executions s
+    set status = 'PENDING', fence = s.fence + 1, worker_id = null, carrier = null,
+      look_at = statement_timestamp() + interval '30 s', looks = 0,
+      due_at = null, due_clock = null, timeout_at = null
+    from lapsed x
+    where ${samePlace} and x.deliveries < $2
+    returning ${dueColumns}, s.deliveries, true as is_free)
+  select * from freed
+  union all
+  select *, false from lapsed where deliveries >= $2`,
+);
+
+/** An attempt whose clock ran out, and whose worker has not said so. */
+export interface OverdueAttempt {
+  readonly tenantId: string;
+  readonly instanceId: string;
+  readonly workflowId: string;
+  readonly workflowVersion: number;
+  readonly stepId: string;
+  readonly path: string;
+  readonly iteration: number;
+  readonly attempt: number;
+  readonly fence: number;
+  readonly clock: "timeout" | "heartbeat";
+  /** The task's own policy. */
+  readonly retry: Partial<RetryPolicy> | null;
+}
+
+/** A worker fires the clocks of what it runs by itself; this long after it, nobody will. */
+const overdueGraceMs = 2_000;
+
+export async function overdueAttempts(db: Db, limit: number): Promise<readonly OverdueAttempt[]> {
+  const rows = await run<OverdueRow>(db, overdue, [limit]);
+  return rows.map((row) => ({
+    tenantId: row.tenant_id,
+    instanceId: row.instance_id,
+    workflowId: row.workflow_id,
+    workflowVersion: row.workflow_version,
+    stepId: row.step_id,
+    path: row.path,
+    iteration: row.iteration,
+    attempt: row.attempt,
+    fence: row.fence,
+    clock: row.due_clock === "heartbeat" ? "heartbeat" : "timeout",
+    retry: (parseJson(row.task_retry) ?? null) as Partial<RetryPolicy> | null,
+  }));
+}
+
+interface OverdueRow {
+  readonly tenant_id: string;
+  readonly instance_id: string;
+  readonly workflow_id: string;
+  readonly workflow_version: number;
+  readonly step_id: string;
+  readonly path: string;
+  readonly iteration: number;
+  readonly attempt: number;
+  readonly fence: number;
+  readonly due_clock: string;
+  readonly task_retry: string | null;
+}
+
+const overdue = prepared(
+  "overdue_attempts",
+  `select s.tenant_id, s.instance_id, i.workflow_id, i.workflow_version, s.step_id, s.path,
+    s.iteration, s.attempt, s.fence, s.due_clock, s.task_retry
+  from step_executions s
+  join workflow_instances i on i.tenant_id = s.tenant_id and i.id = s.instance_id
+  where s.status = 'RUNNING' and s.worker_id is not null and not s.awaited
+    and s.due_at < statement_timestamp() - interval '${overdueGraceMs} ms'
+  order by s.due_at
+  limit $1`,
+);
+
+/** Events whose publisher did not come to match them. */
+export async function unmatchedEvents(
+  db: Db,
+  olderMs: number,
+  limit: number,
+): Promise<readonly StoredEvent[]> {
+  return (await run<StoredEventRow>(db, unmatched, [olderMs, limit])).map(storedEventOf);
+}
+
+const unmatched = prepared(
+  "unmatched_events",
+  `select ${storedEventColumns} from events e
+  where e.matched_at is null
+    and e.received_at < statement_timestamp() - $1::bigint * interval '1 ms'
+  order by e.received_at
+  limit $2`,
+);
+
+/** Waits whose opener did not come to look for events before them. */
+export async function waitsNotLookedBack(
+  db: Db,
+  olderMs: number,
+  limit: number,
+): Promise<readonly LookbackWait[]> {
+  return (await run<LookbackRow>(db, notLookedBack, [olderMs, limit])).map(lookbackWaitOf);
+}
+
+const notLookedBack = prepared(
+  "waits_not_looked_back",
+  `select ${lookbackColumns} from waits w
+  join workflow_instances i on i.tenant_id = w.tenant_id and i.id = w.instance_id
+  where not w.looked_back and w.matched_event_id is null
+    and w.opened_at < statement_timestamp() - $1::bigint * interval '1 ms'
+  order by w.opened_at
+  limit $2`,
+);
+
+export interface UnappliedMatch {
+  readonly tenantId: string;
+  readonly instanceId: string;
+  readonly eventId: string;
+}
+
+/** Waits that an event has taken, and whose instances were not told. Paused ones hold theirs. */
+export async function unappliedMatches(
+  db: Db,
+  olderMs: number,
+  limit: number,
+): Promise<readonly UnappliedMatch[]> {
+  const rows = await run<{ tenant_id: string; instance_id: string; matched_event_id: string }>(
+    db,
+    unapplied,
+    [olderMs, limit],
+  );
+  return rows.map((row) => ({
+    tenantId: row.tenant_id,
+    instanceId: row.instance_id,
+    eventId: row.matched_event_id,
+  }));
+}
+
+const unapplied = prepared(
+  "unapplied_matches",
+  `select w.tenant_id, w.instance_id, w.matched_event_id from waits w
+  join workflow_instances i on i.tenant_id = w.tenant_id and i.id = w.instance_id
+  where w.matched_event_id is not null and i.status <> 'PAUSED'
+    and w.matched_at < statement_timestamp() - $1::bigint * interval '1 ms'
+  order by w.matched_at
+  limit $2`,
+);
+
+/** Jobs a second that are asked for again, so that a Redis that comes back empty is not flooded. */
+const duePerSecond = 2_000;
+const dueChunk = 5_000;
+
+/**
+ * After the queue has lost everything: each PENDING execution is due, the oldest first, spread over
+ * time. What is RETRYING comes due by itself.
+ *
+ * @returns How many.
+ */
+export async function makeAllDue(db: Db): Promise<number> {
+  const [start] = await run<{ at: string }>(db, "select clock_timestamp()::text as at", []);
+  let total = 0;
+  for (;;) {
+    const rows = await run<{ n: number }>(db, allDue, [start?.at, dueChunk, total, duePerSecond]);
+    const count = rows[0]?.n ?? 0;
+    total += count;
+    if (count < dueChunk) return total;
+  }
+}
+
+/** `looks` of -1 marks what an earlier chunk has placed. */
+const allDue = prepared(
+  "make_all_due",
+  `with missing as materialized (
+    select s.tenant_id, s.instance_id, s.path, s.iteration from step_executions s
+    where s.status = 'PENDING' and s.looks >= 0
+    order by s.look_at
+    limit $2
+    for update skip locked),
+  numbered as (select *, row_number() over () as n from missing),
+  moved as (
+    update step_executions s
+    set looks = -1,
+      look_at = $1::timestamptz + ($3::integer + x.n) * interval '1 s' / $4::integer
+    from numbered x
+    where ${samePlace}
+    returning 1)
+  select count(*)::integer as n from moved`,
+);

@@ -1,0 +1,128 @@
+import pg from "pg";
+
+/** What can go wrong in Postgres, sorted by what a caller can do about it. */
+export abstract class StoreError extends Error {
+  abstract readonly code: string;
+  /** The same call may succeed later. */
+  abstract readonly retryable: boolean;
+  /** Postgres's own code, where it answered. */
+  readonly sqlState: string | undefined;
+
+  constructor(message: string, cause: unknown) {
+    super(message, { cause });
+    this.sqlState = sqlStateOf(cause);
+  }
+}
+
+/**
+ * Postgres cannot be reached, or ended the connection. A statement that was under way may have been
+ * committed: it is in doubt until it is looked up (see commit.ts).
+ */
+export class DatabaseUnavailableError extends StoreError {
+  override readonly name = "DatabaseUnavailableError";
+  readonly code = "DATABASE_UNAVAILABLE";
+  readonly retryable = true;
+}
+
+/** Two transactions stood in each other's way, and this one was given up whole. */
+export class TransactionConflictError extends StoreError {
+  override readonly name = "TransactionConflictError";
+  readonly code = "TRANSACTION_CONFLICT";
+  readonly retryable = true;
+}
+
+/** A statement ran into the time that one may take, and was undone. */
+export class StatementTimeoutError extends StoreError {
+  override readonly name = "StatementTimeoutError";
+  readonly code = "STATEMENT_TIMEOUT";
+  readonly retryable = true;
+}
+
+/** Postgres refuses the values themselves: trying again with the same ones is pointless. */
+export class DataRefusedError extends StoreError {
+  override readonly name = "DataRefusedError";
+  readonly code = "DATA_REFUSED";
+  readonly retryable = false;
+}
+
+/** Anything else that Postgres reports: a fault of ours or of its set-up. */
+export class DatabaseFaultError extends StoreError {
+  override readonly name = "DatabaseFaultError";
+  readonly code = "DATABASE_FAULT";
+  readonly retryable = false;
+}
+
+/** A cursor that this API did not give out, or gave out for another list. */
+export class BadCursorError extends Error {
+  override readonly name = "BadCursorError";
+  readonly code = "BAD_CURSOR";
+  readonly retryable = false;
+}
+
+/** Whether waiting and trying again makes sense. */
+export function isTransient(error: unknown): boolean {
+  return error instanceof StoreError && error.retryable;
+}
+
+/** The error as one of the above; what is one already, and what did not come from Postgres, stays. */
+export function storeErrorOf(error: unknown): unknown {
+  if (error instanceof StoreError || !(error instanceof Error)) return error;
+  const sqlState = sqlStateOf(error);
+  if (sqlState === undefined) {
+    return isConnectionLoss(error)
+      ? new DatabaseUnavailableError(`Postgres cannot be reached: ${error.message}`, error)
+      : error;
+  }
+  const said = `Postgres answered ${sqlState}: ${error.message}`;
+  if (unavailable.test(sqlState)) return new DatabaseUnavailableError(said, error);
+  if (conflicts.test(sqlState)) return new TransactionConflictError(said, error);
+  if (sqlState === queryCanceled) return new StatementTimeoutError(said, error);
+  if (refusals.test(sqlState)) return new DataRefusedError(said, error);
+  return new DatabaseFaultError(said, error);
+}
+
+/** Whether the connection that this error came from is of no more use. */
+export function breaksConnection(error: unknown): boolean {
+  const sqlState = sqlStateOf(error);
+  return sqlState === undefined || unavailable.test(sqlState);
+}
+
+/**
+ * Connection exceptions, lack of resources, an operator's intervention (57P01 … 57P05: terminated,
+ * starting up, shutting down), a server that has become a read-only standby, and I/O errors.
+ */
+const unavailable = /^(08|53|57P|25006|58)/;
+/** Serialization failure, deadlock, lock timeout. */
+const conflicts = /^(40001|40P01|55P03)$/;
+const queryCanceled = "57014";
+/** Data exceptions, broken constraints, limits of the server such as the size of an index row. */
+const refusals = /^(22|23|54)/;
+
+function sqlStateOf(error: unknown): string | undefined {
+  return error instanceof pg.DatabaseError ? error.code : undefined;
+}
+
+/** What node and the driver say when a connection cannot be had, or is gone. */
+function isConnectionLoss(error: Error): boolean {
+  const code = (error as NodeJS.ErrnoException).code;
+  if (code !== undefined && lossCodes.has(code)) return true;
+  if (error instanceof AggregateError) {
+    return error.errors.some((each) => each instanceof Error && isConnectionLoss(each));
+  }
+  return lossMessages.test(error.message);
+}
+
+const lossCodes = new Set([
+  "ECONNREFUSED",
+  "ECONNRESET",
+  "ECONNABORTED",
+  "EPIPE",
+  "ETIMEDOUT",
+  "EHOSTUNREACH",
+  "ENETUNREACH",
+  "ENOTFOUND",
+  "EAI_AGAIN",
+]);
+
+const lossMessages =
+  /Connection terminated|timeout exceeded when trying to connect|Query read timeout|not queryable|client has encountered a connection error|Client was closed/i;

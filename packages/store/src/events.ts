@@ -1,0 +1,409 @@
+import type { EventFact, Snapshot } from "@millrace/engine";
+import { instanceColumns, snapshotOf } from "./instance-row.ts";
+import type { InstanceRow } from "./instance-row.ts";
+import { jsonText } from "./json.ts";
+import type { Json } from "./json.ts";
+import { eventFactColumns } from "./load.ts";
+import type { EventFactRow } from "./load.ts";
+import { prepared, run, type Db } from "./statement.ts";
+import { rowSource, textArray } from "./unnest.ts";
+
+/**
+ * Events, and the waits that they satisfy. Storing an event and looking for its waits are statements
+ * of their own, in that order: whoever of publisher and wait commits second sees the first (DESIGN,
+ * Events). Either may see the other twice, so a wait is taken by a compare-and-set.
+ *
+ * A wait hears what is received while it is open: `opened_at <= received_at`, both by the database's
+ * clock and to the microsecond, so they are compared here and never pass through a `Date`. With a
+ * lookback it also hears what came before, unless the instance has had that event before the wait
+ * opened. The event that started an instance is never delivered to it.
+ */
+
+export interface NewEvent {
+  readonly tenantId: string;
+  readonly id: string;
+  readonly pattern: string;
+  readonly payload: Json;
+  readonly occurredAt: Date;
+  readonly actor: string;
+}
+
+export interface StoredEvent {
+  readonly tenantId: string;
+  readonly id: string;
+  readonly pattern: string;
+  readonly payload: Json;
+  readonly occurredAt: Date;
+  readonly receivedAt: Date;
+  /** Of `deliver: "ONE"`: the instance that has it. */
+  readonly takenBy: string | null;
+}
+
+/**
+ * Stores events; one whose id exists is a duplicate and changes nothing. Answers come in the order of
+ * the events.
+ *
+ * @throws DataRefusedError, RangeError for all of them where the payload of one cannot be stored.
+ */
+export async function insertEvents(
+  db: Db,
+  events: readonly NewEvent[],
+): Promise<readonly (StoredEvent | "duplicate")[]> {
+  if (events.length === 0) return [];
+  const indexed = events.map((event, ix) => ({ ix, event }));
+  const rows = await run<{ tenant_id: string; id: string; received_at: Date }>(
+    db,
+    insert,
+    newEvents.values(indexed),
+  );
+  const stored = new Map(rows.map((row) => [`${row.tenant_id}/${row.id}`, row.received_at]));
+  return events.map((event) => {
+    const name = `${event.tenantId}/${event.id}`;
+    const receivedAt = stored.get(name);
+    // Of two with one id in the same call the first was stored.
+    stored.delete(name);
+    if (receivedAt === undefined) return "duplicate";
+    const { tenantId, id, pattern, payload, occurredAt } = event;
+    return { tenantId, id, pattern, payload, occurredAt, receivedAt, takenBy: null };
+  });
+}
+
+const newEvents = rowSource<{ readonly ix: number; readonly event: NewEvent }>({
+  ix: { type: "integer", of: ({ ix }) => ix },
+  tenant_id: { type: "text", of: ({ event }) => event.tenantId },
+  id: { type: "text", of: ({ event }) => event.id },
+  pattern: { type: "text", of: ({ event }) => event.pattern },
+  payload: { type: "jsonb", of: ({ event }) => jsonText(event.payload) },
+  occurred_at: { type: "timestamptz", of: ({ event }) => event.occurredAt },
+  actor: { type: "text", of: ({ event }) => event.actor },
+});
+
+/** In order of the key: two batches with the same ids wait for each other in one direction only. */
+const insert = prepared(
+  "insert_events",
+  `insert into events (tenant_id, id, pattern, payload, occurred_at, received_at, actor)
+  select x.tenant_id, x.id, x.pattern, x.payload, x.occurred_at, statement_timestamp(), x.actor
+  from ${newEvents.from("x", 1)}
+  order by x.tenant_id, x.id, x.ix
+  on conflict do nothing
+  returning tenant_id, id, received_at`,
+);
+
+export interface StoredEventRow extends EventFactRow {
+  readonly e_tenant_id: string;
+  readonly e_taken_by: string | null;
+}
+
+/** For `select`, from a table `e`. */
+export const storedEventColumns = `e.tenant_id as e_tenant_id, e.taken_by as e_taken_by,
+    ${eventFactColumns}`;
+
+export function storedEventOf(row: StoredEventRow): StoredEvent {
+  return {
+    tenantId: row.e_tenant_id,
+    id: row.e_id,
+    pattern: row.e_pattern,
+    payload: row.e_payload as EventFact["payload"],
+    occurredAt: row.e_occurred_at,
+    receivedAt: row.e_received_at,
+    takenBy: row.e_taken_by,
+  };
+}
+
+/**
+ * By which event paths the waits of these patterns are keyed: paths below the event joined by dots,
+ * the paths by spaces; empty for waits that are not keyed.
+ */
+export async function waitShapes(
+  db: Db,
+  tenantId: string,
+  patterns: readonly string[],
+): Promise<readonly string[]> {
+  const rows = await run<{ event_paths: string }>(db, shapes, [tenantId, textArray(patterns)]);
+  return rows.map(({ event_paths }) => event_paths);
+}
+
+const shapes = prepared(
+  "wait_shapes",
+  `select distinct event_paths from wait_shapes
+  where tenant_id = $1 and pattern = any ($2::text[])`,
+);
+
+/** What to look up: the event's values at these paths, hashed (`keyHashOf`). */
+export interface WaitProbe {
+  readonly eventPaths: string;
+  readonly keyHash: string;
+}
+
+/** A wait as it is told apart, with what must not have changed when it is taken. */
+export interface WaitRef {
+  readonly tenantId: string;
+  readonly instanceId: string;
+  readonly path: string;
+  readonly iteration: number;
+  readonly keyHash: string | null;
+}
+
+/** A wait that an event may satisfy: its whole condition is still to be evaluated. */
+export interface WaitCandidate extends WaitRef {
+  readonly stepId: string | null;
+  readonly purpose: "STEP" | "CANCEL";
+  readonly deliver: "ALL" | "ONE";
+  /** When it opened, to the microsecond: where the next page begins. */
+  readonly openedAt: string;
+  readonly snapshot: Snapshot;
+}
+
+export interface WaitSearch {
+  readonly event: StoredEvent;
+  readonly patterns: readonly string[];
+  readonly probes: readonly WaitProbe[];
+  readonly purpose: "STEP" | "CANCEL";
+  /** The last one of the page before. */
+  readonly after?: WaitCandidate | undefined;
+  readonly limit: number;
+}
+
+/**
+ * Open waits that an event may satisfy, the one that has waited longest first.
+ *
+ * Plan: for each pattern and probe one descent of `waits_open`, which is in this order and stops after
+ * `limit`; so an event costs what it may match, however many others wait.
+ */
+export async function findWaits(db: Db, search: WaitSearch): Promise<readonly WaitCandidate[]> {
+  const { event, patterns, probes, purpose, after, limit } = search;
+  if (patterns.length === 0 || probes.length === 0) return [];
+  const rows = await run<CandidateRow>(db, find, [
+    ...[event.tenantId, event.id, textArray(patterns), purpose, limit],
+    ...[after?.openedAt ?? "-infinity", after?.instanceId ?? nilUuid],
+    ...[after?.path ?? "", after?.iteration ?? 0],
+    ...probeSource.values(probes),
+  ]);
+  return rows.map((row) => ({
+    ...waitRefOf(row),
+    stepId: row.step_id,
+    purpose,
+    deliver: row.deliver as WaitCandidate["deliver"],
+    openedAt: row.opened,
+    snapshot: snapshotOf(row),
+  }));
+}
+
+const nilUuid = "00000000-0000-0000-0000-000000000000";
+
+const probeSource = rowSource<WaitProbe>({
+  event_paths: { type: "text", of: ({ eventPaths }) => eventPaths },
+  key_hash: { type: "bigint", of: ({ keyHash }) => keyHash },
+});
+
+export interface WaitRow {
+  readonly tenant_id: string;
+  readonly instance_id: string;
+  readonly path: string;
+  readonly iteration: number;
+  readonly hash: string | null;
+}
+
+interface CandidateRow extends WaitRow, InstanceRow {
+  readonly step_id: string | null;
+  readonly deliver: string;
+  readonly opened: string;
+}
+
+export function waitRefOf(row: WaitRow): WaitRef {
+  return {
+    tenantId: row.tenant_id,
+    instanceId: row.instance_id,
+    path: row.path,
+    iteration: row.iteration,
+    keyHash: row.hash,
+  };
+}
+
+/** Whether an instance has had an event before a wait of it opened. */
+export const hasHadEvent = `exists (
+        select from event_deliveries d
+        where d.tenant_id = w.tenant_id and d.instance_id = w.instance_id
+          and d.event_id = e.id and d.delivered_at < w.opened_at)`;
+
+/** Whether an open wait hears the event `e`, its condition apart. */
+const hears = `w.matched_event_id is null
+      and (w.opened_at <= e.received_at
+        or (w.lookback_from <= e.received_at and not ${hasHadEvent}))`;
+
+const find = prepared(
+  "find_waits",
+  `select w.*
+  from events e
+  cross join unnest($3::text[]) as p (pattern)
+  cross join ${probeSource.from("k", 10)}
+  cross join lateral (
+    select w.tenant_id, w.instance_id, w.path, w.iteration, w.key_hash::text as hash, w.step_id,
+      w.deliver, w.opened_at, w.opened_at::text as opened, ${instanceColumns}
+    from waits w
+    join workflow_instances i on i.tenant_id = w.tenant_id and i.id = w.instance_id
+    where w.tenant_id = $1 and w.pattern = p.pattern and w.event_paths = k.event_paths
+      and w.key_hash = k.key_hash and w.purpose = $4 and ${hears}
+      and i.start_event_id is distinct from e.id
+      and w.opened_at >= $6::timestamptz
+      and (w.opened_at, w.instance_id, w.path, w.iteration) >
+        ($6::timestamptz, $7::uuid, $8::text, $9::integer)
+    order by w.opened_at, w.instance_id, w.path, w.iteration
+    limit $5) w
+  where e.tenant_id = $1 and e.id = $2
+  order by w.opened_at, w.instance_id, w.path, w.iteration
+  limit $5`,
+);
+
+/**
+ * Gives an event to waits, and returns those that got it. Each is taken by compare-and-set: no other
+ * event has it, it hears this one, and its key is the one that was found.
+ *
+ * Waits that somebody else has locked are skipped at first, so that this cannot block with others in a
+ * circle; those are then taken one by one, where waiting is safe. Either way each wait is decided upon
+ * for good: what is not returned did not get the event.
+ */
+export async function markMatched<Wait extends WaitRef>(
+  db: Db,
+  event: StoredEvent,
+  waits: readonly Wait[],
+): Promise<readonly Wait[]> {
+  const indexed = waits.map((wait, ix) => ({ ix, wait }));
+  const won = new Set(await take(db, skipTaken, event, indexed));
+  for (const each of indexed) {
+    if (won.has(each.ix)) continue;
+    for (const ix of await take(db, waitTaken, event, [each])) won.add(ix);
+  }
+  return waits.filter((_wait, ix) => won.has(ix));
+}
+
+type IndexedWait = { readonly ix: number; readonly wait: WaitRef };
+
+async function take(
+  db: Db,
+  text: string,
+  event: StoredEvent,
+  waits: readonly IndexedWait[],
+): Promise<readonly number[]> {
+  if (waits.length === 0) return [];
+  const values = [event.tenantId, event.id, ...refSource.values(waits)];
+  return (await run<{ ix: number }>(db, text, values)).map(({ ix }) => ix);
+}
+
+const refSource = rowSource<IndexedWait>({
+  ix: { type: "integer", of: ({ ix }) => ix },
+  instance_id: { type: "uuid", of: ({ wait }) => wait.instanceId },
+  path: { type: "text", of: ({ wait }) => wait.path },
+  iteration: { type: "integer", of: ({ wait }) => wait.iteration },
+  key_hash: { type: "bigint", of: ({ wait }) => wait.keyHash },
+});
+
+const takeStatement = (lock: string) => `with open as materialized (
+    select x.ix, x.instance_id, x.path, x.iteration
+    from ${refSource.from("x", 3)}
+    join waits w on w.tenant_id = $1 and w.instance_id = x.instance_id
+      and w.path = x.path and w.iteration = x.iteration
+    join events e on e.tenant_id = $1 and e.id = $2
+    where ${hears} and w.key_hash is not distinct from x.key_hash
+    order by w.instance_id, w.path, w.iteration
+    for update of w ${lock}),
+  delivered as (
+    insert into event_deliveries (tenant_id, instance_id, event_id, delivered_at)
+    select distinct $1, instance_id, $2, statement_timestamp() from open order by instance_id
+    on conflict do nothing)
+  update waits w
+  set matched_event_id = $2, matched_at = statement_timestamp()
+  from open x
+  where w.tenant_id = $1 and w.instance_id = x.instance_id
+    and w.path = x.path and w.iteration = x.iteration
+  returning x.ix`;
+
+const skipTaken = prepared("match_waits", takeStatement("skip locked"));
+const waitTaken = prepared("match_wait", takeStatement(""));
+
+/**
+ * Gives an event to one wait that wants it for itself (`deliver: "ONE"`), unless another instance has
+ * it already. The event's row is locked first, so that of several waits one gets it.
+ */
+export async function takeOne(db: Db, event: StoredEvent, wait: WaitRef): Promise<boolean> {
+  const { instanceId, path, iteration, keyHash } = wait;
+  const rows = await run<{ ok: boolean }>(db, takeAlone, [
+    ...[event.tenantId, event.id, instanceId, path, iteration, keyHash],
+  ]);
+  return rows.length > 0;
+}
+
+const takeAlone = prepared(
+  "take_one",
+  `with e as materialized (
+    select tenant_id, id, received_at from events
+    where tenant_id = $1 and id = $2 and taken_by is null
+    for update),
+  open as materialized (
+    select w.instance_id
+    from e
+    join waits w on w.tenant_id = $1 and w.instance_id = $3 and w.path = $4 and w.iteration = $5
+    where ${hears} and w.key_hash is not distinct from $6::bigint
+    for update of w),
+  taken as (
+    update events set taken_by = open.instance_id from open where tenant_id = $1 and id = $2),
+  delivered as (
+    insert into event_deliveries (tenant_id, instance_id, event_id, delivered_at)
+    select $1, instance_id, $2, statement_timestamp() from open
+    on conflict do nothing)
+  update waits w
+  set matched_event_id = $2, matched_at = statement_timestamp()
+  from open
+  where w.tenant_id = $1 and w.instance_id = $3 and w.path = $4 and w.iteration = $5
+  returning true as ok`,
+);
+
+/**
+ * Gives back an event that an instance took for itself and can no longer use: it has ended, and the
+ * wait with it. The event is looked at again.
+ */
+export async function untakeEvent(db: Db, tenantId: string, eventId: string): Promise<void> {
+  await run(db, untake, [tenantId, eventId]);
+}
+
+const untake = prepared(
+  "untake_event",
+  "update events set taken_by = null, matched_at = null where tenant_id = $1 and id = $2",
+);
+
+/** What an event came to when it was matched. */
+export interface EventSummary {
+  readonly tenantId: string;
+  readonly id: string;
+  readonly delivered: number;
+  readonly cancelled: number;
+  readonly started: number;
+}
+
+/** Notes that events have been matched. Those that somebody else notes just now are left to them. */
+export async function settleEvents(db: Db, summaries: readonly EventSummary[]): Promise<void> {
+  if (summaries.length > 0) await run(db, settle, summarySource.values(summaries));
+}
+
+const summarySource = rowSource<EventSummary>({
+  tenant_id: { type: "text", of: ({ tenantId }) => tenantId },
+  id: { type: "text", of: ({ id }) => id },
+  delivered: { type: "integer", of: ({ delivered }) => delivered },
+  cancelled: { type: "integer", of: ({ cancelled }) => cancelled },
+  started: { type: "integer", of: ({ started }) => started },
+});
+
+const settle = prepared(
+  "settle_events",
+  `with mine as materialized (
+    select x.* from ${summarySource.from("x", 1)}
+    join events e on e.tenant_id = x.tenant_id and e.id = x.id
+    where e.matched_at is null
+    order by e.tenant_id, e.id
+    for update of e skip locked)
+  update events e
+  set matched_at = statement_timestamp(), delivered = x.delivered, cancelled = x.cancelled,
+    started = x.started
+  from mine x
+  where e.tenant_id = x.tenant_id and e.id = x.id`,
+);

@@ -1,0 +1,167 @@
+import { dueColumns, dueStepOf } from "./due-step.ts";
+import type { DueRow, DueStep } from "./due-step.ts";
+import { jsonText } from "./json.ts";
+import type { Json } from "./json.ts";
+import { prepared, run, type Db } from "./statement.ts";
+import { rowSource } from "./unnest.ts";
+
+/** What workers say of the steps that they hold, or cannot take. Claims do not touch the instance. */
+
+/** One held execution. */
+export interface HeldStep {
+  readonly tenantId: string;
+  readonly instanceId: string;
+  readonly path: string;
+  readonly iteration: number;
+  readonly fence: number;
+}
+
+/**
+ * Those that are no longer this worker's to finish: taken over, stopped, or awaited by a cancel, which
+ * their handlers are to hear of. Their order is kept.
+ */
+export async function lostHolds<Hold extends HeldStep>(
+  db: Db,
+  workerId: string,
+  holds: readonly Hold[],
+): Promise<readonly Hold[]> {
+  if (holds.length === 0) return [];
+  const indexed = holds.map((hold, ix) => ({ ix, hold }));
+  const rows = await run<{ ix: number }>(db, lost, [workerId, ...holdSource.values(indexed)]);
+  const kept = new Set(rows.map(({ ix }) => ix));
+  return holds.filter((_hold, ix) => !kept.has(ix));
+}
+
+const holdSource = rowSource<{ readonly ix: number; readonly hold: HeldStep }>({
+  ix: { type: "integer", of: ({ ix }) => ix },
+  tenant_id: { type: "text", of: ({ hold }) => hold.tenantId },
+  instance_id: { type: "uuid", of: ({ hold }) => hold.instanceId },
+  path: { type: "text", of: ({ hold }) => hold.path },
+  iteration: { type: "integer", of: ({ hold }) => hold.iteration },
+  fence: { type: "integer", of: ({ hold }) => hold.fence },
+});
+
+const samePlace = `s.tenant_id = x.tenant_id and s.instance_id = x.instance_id
+    and s.path = x.path and s.iteration = x.iteration`;
+
+const lost = prepared(
+  "held_steps",
+  `select x.ix from ${holdSource.from("x", 2)}
+  join step_executions s on ${samePlace}
+  where s.status = 'RUNNING' and s.fence = x.fence and s.worker_id = $1 and not s.awaited`,
+);
+
+/**
+ * Hands back whatever a worker holds: others may take it at once, and it is looked for at once.
+ * Executions that a cancel awaits stay: nobody may run them again.
+ */
+export async function releaseSteps(db: Db, workerId: string): Promise<readonly DueStep[]> {
+  const rows = await run<DueRow>(db, release, [workerId]);
+  return rows.map(dueStepOf);
+}
+
+const release = prepared(
+  "release_steps",
+  `with held as materialized (
+    select s.tenant_id, s.instance_id, s.path, s.iteration from step_executions s
+    where s.worker_id = $1 and s.status = 'RUNNING' and not s.awaited
+    order by s.tenant_id, s.instance_id, s.path, s.iteration
+    for update skip locked)
+  update step_executions s
+  set status = 'PENDING', fence = s.fence + 1, worker_id = null, carrier = null,
+    look_at = statement_timestamp(), looks = 0, due_at = null, due_clock = null, timeout_at = null
+  from held x
+  where ${samePlace}
+  returning ${dueColumns}`,
+);
+
+/** An execution that a job speaks of. */
+export interface StepAttempt {
+  readonly tenantId: string;
+  readonly instanceId: string;
+  readonly path: string;
+  readonly iteration: number;
+  readonly attempt: number;
+  readonly fence: number;
+}
+
+/**
+ * Notes why this worker cannot take a step, for people to see. The row stays PENDING. It is looked
+ * for again after 1 s, then 2, 4, …: another worker may know the task; one that comes with it makes
+ * the row due at once (`unblockSteps`).
+ */
+export async function blockStep(db: Db, step: StepAttempt, reason: string): Promise<void> {
+  const { tenantId, instanceId, path, iteration, attempt, fence } = step;
+  await run(db, block, [tenantId, instanceId, path, iteration, attempt, fence, reason]);
+}
+
+const block = prepared(
+  "block_step",
+  `update step_executions
+  set blocked = $7, looks = looks + 1,
+    look_at = greatest(retry_at,
+      statement_timestamp() + least(600, 2 ^ least(looks, 10)) * interval '1 s')
+  where tenant_id = $1 and instance_id = $2 and path = $3 and iteration = $4
+    and attempt = $5 and fence = $6 and status in ('PENDING', 'RETRYING')`,
+);
+
+/** Makes the steps due that wait for one of these tasks. */
+export async function unblockSteps(db: Db, tasks: readonly string[]): Promise<number> {
+  const reasons = tasks.map((task) => `task:${task}`);
+  let unblocked = 0;
+  for (;;) {
+    const rows = await run<{ n: number }>(db, unblock, [reasons, unblockChunk]);
+    const count = rows[0]?.n ?? 0;
+    unblocked += count;
+    if (count < unblockChunk) return unblocked;
+  }
+}
+
+const unblockChunk = 1_000;
+
+const unblock = prepared(
+  "unblock_steps",
+  `with waiting as materialized (
+    select s.tenant_id, s.instance_id, s.path, s.iteration from step_executions s
+    where s.blocked = any ($1::text[]) and s.status in ('PENDING', 'RETRYING')
+    limit $2
+    for update skip locked),
+  freed as (
+    update step_executions s
+    set blocked = null, looks = 0, look_at = greatest(s.retry_at, statement_timestamp())
+    from waiting x
+    where ${samePlace}
+    returning 1)
+  select count(*)::integer as n from freed`,
+);
+
+/** What a running task reports. It also shows that it is alive, where the step watches that. */
+export async function recordProgress(
+  db: Db,
+  step: HeldStep & { readonly workerId: string },
+  progress: Json,
+  heartbeatTimeoutMs: number | null,
+): Promise<boolean> {
+  const { tenantId, instanceId, path, iteration, fence, workerId } = step;
+  const rows = await run<{ ok: boolean }>(db, record, [
+    ...[tenantId, instanceId, path, iteration, fence, workerId],
+    ...[jsonText(progress), heartbeatTimeoutMs],
+  ]);
+  return rows.length > 0;
+}
+
+const heartbeatAt = "statement_timestamp() + $8::bigint * interval '1 ms'";
+
+const record = prepared(
+  "record_progress",
+  `update step_executions
+  set progress = $7,
+    due_at = case when $8::bigint is null then due_at else least(timeout_at, ${heartbeatAt}) end,
+    due_clock = case
+      when $8::bigint is null then due_clock
+      when timeout_at <= ${heartbeatAt} then 'timeout'
+      else 'heartbeat' end
+  where tenant_id = $1 and instance_id = $2 and path = $3 and iteration = $4
+    and fence = $5 and worker_id = $6 and status = 'RUNNING'
+  returning true as ok`,
+);

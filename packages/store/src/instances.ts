@@ -1,0 +1,321 @@
+import type { Snapshot, StepStatus, TimerKind, WorkflowError } from "@millrace/engine";
+import type { Commit, Key } from "./commit.ts";
+import { instanceColumns, snapshotOf } from "./instance-row.ts";
+import type { InstanceRow } from "./instance-row.ts";
+import { parseJson } from "./json.ts";
+import type { Json } from "./json.ts";
+import { keyName, keySource } from "./load.ts";
+import { prepared, run, type Db } from "./statement.ts";
+
+/** Instances as people see them. */
+
+/** An instance with the latest execution of each of its steps, and what it waits for. */
+export interface InstanceRead {
+  readonly snapshot: Snapshot;
+  readonly metadata: Json;
+  readonly deadline: Date | null;
+  readonly updatedAt: Date;
+  /** One a path, in the order in which they began. Compensation steps are among them. */
+  readonly steps: readonly StepRead[];
+  readonly waits: readonly WaitRead[];
+  readonly timers: readonly TimerRead[];
+}
+
+export interface StepRead {
+  readonly stepId: string;
+  readonly path: string;
+  readonly iteration: number;
+  readonly type: string;
+  readonly status: StepStatus;
+  readonly attempt: number;
+  readonly deliveries: number;
+  readonly taskId: string | null;
+  readonly queue: string | null;
+  /** Execution key of what a compensation step undoes; null for any other step. */
+  readonly compensates: string | null;
+  /** Undefined: the instance's input. */
+  readonly input: Json | undefined;
+  readonly output: Json | undefined;
+  readonly error: WorkflowError | null;
+  readonly completion: number | null;
+  readonly createdAt: Date;
+  readonly startedAt: Date | null;
+  readonly completedAt: Date | null;
+  readonly retryAt: Date | null;
+  readonly workerId: string | null;
+  readonly awaited: boolean;
+  /** Why no worker takes it. */
+  readonly blocked: string | null;
+  readonly progress: Json | undefined;
+}
+
+export interface WaitRead {
+  readonly path: string;
+  readonly iteration: number;
+  readonly stepId: string | null;
+  readonly purpose: "STEP" | "CANCEL";
+  readonly pattern: string;
+  readonly deliver: "ALL" | "ONE";
+  readonly openedAt: Date;
+  /** The event that has it, while the instance has not moved on yet. */
+  readonly matchedEventId: string | null;
+}
+
+export interface TimerRead {
+  readonly path: string;
+  readonly iteration: number;
+  readonly kind: TimerKind;
+  readonly dueAt: Date;
+}
+
+export async function readInstance(db: Db, key: Key): Promise<InstanceRead | undefined> {
+  return (await readInstances(db, [key]))[0];
+}
+
+/** In the order of the keys; what does not exist is left out. */
+export async function readInstances(
+  db: Db,
+  keys: readonly Key[],
+): Promise<readonly InstanceRead[]> {
+  if (keys.length === 0) return [];
+  const values = keySource.values(keys);
+  const [instances, steps, waits, timers] = await Promise.all([
+    run<InstanceReadRow>(db, instancesByKey, values),
+    run<StepRow>(db, latestSteps, values),
+    run<WaitRow>(db, openWaits, values),
+    run<TimerRow>(db, setTimers, values),
+  ]);
+  const byKey = new Map(instances.map((row) => [nameOf(row.i_tenant_id, row.i_id), row]));
+  const stepsOf = grouped(steps);
+  const waitsOf = grouped(waits);
+  const timersOf = grouped(timers);
+  return keys.flatMap((key) => {
+    const name = keyName(key);
+    const row = byKey.get(name);
+    if (row === undefined) return [];
+    return {
+      snapshot: snapshotOf(row),
+      metadata: parseJson(row.metadata) ?? null,
+      deadline: row.deadline,
+      updatedAt: row.updated_at,
+      steps: (stepsOf.get(name) ?? []).map(stepReadOf),
+      waits: (waitsOf.get(name) ?? []).map(waitReadOf),
+      timers: (timersOf.get(name) ?? []).map(timerReadOf),
+    };
+  });
+}
+
+function nameOf(tenantId: string, instanceId: string): string {
+  return keyName({ tenantId, instanceId });
+}
+
+interface OfInstance {
+  readonly tenant_id: string;
+  readonly instance_id: string;
+}
+
+function grouped<Row extends OfInstance>(rows: readonly Row[]): ReadonlyMap<string, readonly Row[]> {
+  const groups = new Map<string, Row[]>();
+  for (const row of rows) {
+    const name = nameOf(row.tenant_id, row.instance_id);
+    const group = groups.get(name);
+    if (group === undefined) groups.set(name, [row]);
+    else group.push(row);
+  }
+  return groups;
+}
+
+interface InstanceReadRow extends InstanceRow {
+  readonly metadata: string | null;
+  readonly deadline: Date | null;
+  readonly updated_at: Date;
+}
+
+const instancesByKey = prepared(
+  "read_instances",
+  `select ${instanceColumns}, i.metadata, i.deadline, i.updated_at
+  from ${keySource.from("x", 1)}
+  join workflow_instances i on i.tenant_id = x.tenant_id and i.id = x.instance_id`,
+);
+
+interface StepRow extends OfInstance {
+  readonly step_id: string;
+  readonly path: string;
+  readonly iteration: number;
+  readonly type: string;
+  readonly status: string;
+  readonly attempt: number;
+  readonly deliveries: number;
+  readonly task_id: string | null;
+  readonly queue: string | null;
+  readonly compensates: string | null;
+  readonly input: string | null;
+  readonly output: string | null;
+  readonly error: string | null;
+  readonly completion: number | null;
+  readonly created_at: Date;
+  readonly started_at: Date | null;
+  readonly completed_at: Date | null;
+  readonly retry_at: Date | null;
+  readonly worker_id: string | null;
+  readonly awaited: boolean;
+  readonly blocked: string | null;
+  readonly progress: string | null;
+}
+
+/**
+ * The latest execution of each path, by hopping backwards through the primary key from path to path:
+ * a loop of ten thousand passes costs as much as one.
+ */
+const latestSteps = prepared(
+  "read_steps",
+  `with recursive latest as (
+    select s.tenant_id, s.instance_id, s.path, s.iteration
+    from ${keySource.from("x", 1)}
+    cross join lateral (
+      select s.tenant_id, s.instance_id, s.path, s.iteration from step_executions s
+      where s.tenant_id = x.tenant_id and s.instance_id = x.instance_id
+      order by s.path desc, s.iteration desc limit 1) s
+    union all
+    select s.tenant_id, s.instance_id, s.path, s.iteration
+    from latest l
+    cross join lateral (
+      select s.tenant_id, s.instance_id, s.path, s.iteration from step_executions s
+      where s.tenant_id = l.tenant_id and s.instance_id = l.instance_id and s.path < l.path
+      order by s.path desc, s.iteration desc limit 1) s)
+  select s.tenant_id, s.instance_id, s.step_id, s.path, s.iteration, s.type, s.status, s.attempt,
+    s.deliveries, s.task_id, s.queue, s.compensates, s.input, s.output, s.error, s.completion,
+    s.created_at, s.started_at, s.completed_at, s.retry_at, s.worker_id, s.awaited, s.blocked,
+    s.progress
+  from latest l
+  join step_executions s on s.tenant_id = l.tenant_id and s.instance_id = l.instance_id
+    and s.path = l.path and s.iteration = l.iteration
+  order by s.created_at, s.completion, s.path`,
+);
+
+function stepReadOf(row: StepRow): StepRead {
+  return {
+    stepId: row.step_id,
+    path: row.path,
+    iteration: row.iteration,
+    type: row.type,
+    status: row.status as StepStatus,
+    attempt: row.attempt,
+    deliveries: row.deliveries,
+    taskId: row.task_id,
+    queue: row.queue,
+    compensates: row.compensates,
+    input: parseJson(row.input),
+    output: parseJson(row.output),
+    error: (parseJson(row.error) ?? null) as WorkflowError | null,
+    completion: row.completion,
+    createdAt: row.created_at,
+    startedAt: row.started_at,
+    completedAt: row.completed_at,
+    retryAt: row.retry_at,
+    workerId: row.worker_id,
+    awaited: row.awaited,
+    blocked: row.blocked,
+    progress: parseJson(row.progress),
+  };
+}
+
+interface WaitRow extends OfInstance {
+  readonly path: string;
+  readonly iteration: number;
+  readonly step_id: string | null;
+  readonly purpose: string;
+  readonly pattern: string;
+  readonly deliver: string;
+  readonly opened_at: Date;
+  readonly matched_event_id: string | null;
+}
+
+const openWaits = prepared(
+  "read_waits",
+  `select w.tenant_id, w.instance_id, w.path, w.iteration, w.step_id, w.purpose, w.pattern,
+    w.deliver, w.opened_at, w.matched_event_id
+  from ${keySource.from("x", 1)}
+  join waits w on w.tenant_id = x.tenant_id and w.instance_id = x.instance_id
+  order by w.opened_at, w.path, w.iteration`,
+);
+
+function waitReadOf(row: WaitRow): WaitRead {
+  return {
+    path: row.path,
+    iteration: row.iteration,
+    stepId: row.step_id,
+    purpose: row.purpose as WaitRead["purpose"],
+    pattern: row.pattern,
+    deliver: row.deliver as WaitRead["deliver"],
+    openedAt: row.opened_at,
+    matchedEventId: row.matched_event_id,
+  };
+}
+
+interface TimerRow extends OfInstance {
+  readonly path: string;
+  readonly iteration: number;
+  readonly kind: string;
+  readonly due_at: Date;
+}
+
+const setTimers = prepared(
+  "read_timers",
+  `select t.tenant_id, t.instance_id, t.path, t.iteration, t.kind, t.due_at
+  from ${keySource.from("x", 1)}
+  join timers t on t.tenant_id = x.tenant_id and t.instance_id = x.instance_id
+  order by t.due_at, t.path`,
+);
+
+function timerReadOf(row: TimerRow): TimerRead {
+  return {
+    path: row.path,
+    iteration: row.iteration,
+    kind: row.kind as TimerKind,
+    dueAt: row.due_at,
+  };
+}
+
+/** The instance as its first commit makes it, without asking the database. */
+export function instanceReadOf({ decision, at, create }: Commit): InstanceRead {
+  const { snapshot, inserts, commands } = decision;
+  const isOver = commands.some(({ kind }) => kind === "settle");
+  return {
+    snapshot,
+    metadata: create?.metadata ?? null,
+    deadline: create?.deadline ?? null,
+    updatedAt: at,
+    steps: inserts.map((row) => ({
+      ...row,
+      deliveries: 0,
+      createdAt: at,
+      retryAt: null,
+      workerId: null,
+      awaited: false,
+      blocked: null,
+      progress: undefined,
+    })),
+    waits: isOver
+      ? []
+      : commands.flatMap((command) =>
+          command.kind === "openWait"
+            ? [{ ...command.wait, openedAt: at, matchedEventId: null }]
+            : [],
+        ),
+    timers: isOver
+      ? []
+      : commands.flatMap((command) =>
+          command.kind === "setTimer"
+            ? [
+                {
+                  path: command.path,
+                  iteration: command.iteration,
+                  kind: command.timer,
+                  dueAt: command.dueAt,
+                },
+              ]
+            : [],
+        ),
+  };
+}

@@ -1,0 +1,249 @@
+import type {
+  EventFact,
+  ExecutionRead,
+  ReadRequest,
+  Reads,
+  Snapshot,
+  StepStatus,
+  WorkflowError,
+} from "@millrace/engine";
+import { executionKey } from "@millrace/engine";
+import type { Key } from "./commit.ts";
+import { instanceColumns, snapshotOf } from "./instance-row.ts";
+import type { InstanceRow } from "./instance-row.ts";
+import { parseJson } from "./json.ts";
+import { prepared, run, type Db } from "./statement.ts";
+import { rowSource } from "./unnest.ts";
+
+/** What decisions are made from: snapshots, the step rows that they ask for, and matched waits. */
+
+/** Outputs that come along unasked are left out above this many bytes. */
+const largeOutput = 65_536;
+
+export async function loadInstance(db: Db, key: Key): Promise<Snapshot | undefined> {
+  const rows = await run<InstanceRow>(db, oneInstance, [key.tenantId, key.instanceId]);
+  return rows[0] && snapshotOf(rows[0]);
+}
+
+const oneInstance = prepared(
+  "load_instance",
+  `select ${instanceColumns} from workflow_instances i where i.tenant_id = $1 and i.id = $2`,
+);
+
+/** By `keyName`; what does not exist is not in it. */
+export async function loadInstances(
+  db: Db,
+  keys: readonly Key[],
+): Promise<ReadonlyMap<string, Snapshot>> {
+  const rows = await run<InstanceRow>(db, manyInstances, keySource.values(keys));
+  return new Map(
+    rows.map((row) => [
+      keyName({ tenantId: row.i_tenant_id, instanceId: row.i_id }),
+      snapshotOf(row),
+    ]),
+  );
+}
+
+export function keyName({ tenantId, instanceId }: Key): string {
+  return `${tenantId}/${instanceId}`;
+}
+
+export const keySource = rowSource<Key>({
+  tenant_id: { type: "text", of: ({ tenantId }) => tenantId },
+  instance_id: { type: "uuid", of: ({ instanceId }) => instanceId },
+});
+
+const manyInstances = prepared(
+  "load_instances",
+  `select ${instanceColumns} from ${keySource.from("x", 1)}
+  join workflow_instances i on i.tenant_id = x.tenant_id and i.id = x.instance_id`,
+);
+
+/** The instance as it is once nobody else can change it. */
+export async function loadInstanceForUpdate(db: Db, key: Key): Promise<Snapshot | undefined> {
+  const rows = await run<InstanceRow>(db, lockedInstance, [key.tenantId, key.instanceId]);
+  return rows[0] && snapshotOf(rows[0]);
+}
+
+const lockedInstance = prepared(
+  "lock_instance",
+  `select ${instanceColumns} from workflow_instances i
+  where i.tenant_id = $1 and i.id = $2 for update`,
+);
+
+// Step rows
+
+interface StepReadRow {
+  readonly step_id: string;
+  readonly path: string;
+  readonly iteration: number;
+  readonly status: string;
+  readonly attempt: number;
+  readonly fence: number;
+  readonly output: string | null;
+  readonly left_out: boolean;
+  readonly error: string | null;
+  readonly completion: number | null;
+  readonly queue: string | null;
+}
+
+/** The rows that a decision asks for, in one round trip a kind. */
+export async function loadReads(
+  db: Db,
+  key: Key,
+  requests: readonly ReadRequest[],
+): Promise<Reads> {
+  if (requests.some(({ kind }) => kind === "all")) return loadAllReads(db, key);
+  const paths = requests.filter((request) => request.kind === "latest");
+  const places = requests.filter((request) => request.kind === "execution");
+  const [latest, executions] = await Promise.all([
+    paths.length === 0 ? [] : rowsOf(db, latestReads, key, pathSource.values(paths)),
+    places.length === 0 ? [] : rowsOf(db, executionReads, key, placeSource.values(places)),
+  ]);
+  return {
+    latest: new Map<string, ExecutionRead | null>([
+      ...paths.map(({ path }) => [path, null] as const),
+      ...latest.map((read) => [read.path, read] as const),
+    ]),
+    executions: new Map<string, ExecutionRead | null>([
+      ...places.map(({ path, iteration }) => [executionKey(path, iteration), null] as const),
+      ...latest.map((read) => [executionKey(read.path, read.iteration), read] as const),
+      ...executions.map((read) => [executionKey(read.path, read.iteration), read] as const),
+    ]),
+    all: false,
+  };
+}
+
+async function loadAllReads(db: Db, key: Key): Promise<Reads> {
+  const all = await rowsOf(db, everyRead, key, []);
+  return {
+    // Iterations of a path come in their order, so that the last one stays.
+    latest: new Map(all.map((read) => [read.path, read])),
+    executions: new Map(all.map((read) => [executionKey(read.path, read.iteration), read])),
+    all: true,
+  };
+}
+
+async function rowsOf(
+  db: Db,
+  text: string,
+  { tenantId, instanceId }: Key,
+  values: readonly string[],
+): Promise<readonly ExecutionRead[]> {
+  const rows = await run<StepReadRow>(db, text, [tenantId, instanceId, ...values]);
+  return rows.map((row) => ({
+    stepId: row.step_id,
+    path: row.path,
+    iteration: row.iteration,
+    status: row.status as StepStatus,
+    attempt: row.attempt,
+    fence: row.fence,
+    output: parseJson(row.output),
+    outputLeftOut: row.left_out,
+    error: (parseJson(row.error) ?? null) as WorkflowError | null,
+    completion: row.completion,
+    queue: row.queue,
+  }));
+}
+
+const readColumns =
+  "s.step_id, s.path, s.iteration, s.status, s.attempt, s.fence, s.error, s.completion, s.queue";
+const asked = `${readColumns}, s.output, false as left_out`;
+
+const pathSource = rowSource<{ readonly path: string }>({
+  path: { type: "text", of: ({ path }) => path },
+});
+
+/** One descent of the primary key a path, from its highest iteration. */
+const latestReads = prepared(
+  "reads_latest",
+  `select ${asked} from ${pathSource.from("x", 3)}
+  cross join lateral (
+    select * from step_executions s
+    where s.tenant_id = $1 and s.instance_id = $2 and s.path = x.path
+    order by s.iteration desc limit 1) s`,
+);
+
+const placeSource = rowSource<{ readonly path: string; readonly iteration: number }>({
+  path: { type: "text", of: ({ path }) => path },
+  iteration: { type: "integer", of: ({ iteration }) => iteration },
+});
+
+const executionReads = prepared(
+  "reads_execution",
+  `select ${asked} from ${placeSource.from("x", 3)}
+  join step_executions s on s.tenant_id = $1 and s.instance_id = $2
+    and s.path = x.path and s.iteration = x.iteration`,
+);
+
+const everyRead = prepared(
+  "reads_all",
+  `select ${readColumns},
+    case when octet_length(s.output::text) <= ${largeOutput} then s.output end as output,
+    coalesce(octet_length(s.output::text) > ${largeOutput}, false) as left_out
+  from step_executions s
+  where s.tenant_id = $1 and s.instance_id = $2
+  order by s.path, s.iteration`,
+);
+
+// Matched waits
+
+/** A wait that an event has taken, and whose instance has not moved on yet. */
+export interface MatchedWait {
+  readonly path: string;
+  readonly iteration: number;
+  readonly stepId: string | null;
+  readonly purpose: "STEP" | "CANCEL";
+  readonly event: EventFact;
+}
+
+interface MatchedRow extends EventFactRow {
+  readonly path: string;
+  readonly iteration: number;
+  readonly step_id: string | null;
+  readonly purpose: string;
+}
+
+export interface EventFactRow {
+  readonly e_id: string;
+  readonly e_pattern: string;
+  readonly e_payload: EventFact["payload"];
+  readonly e_occurred_at: Date;
+  readonly e_received_at: Date;
+}
+
+/** For `select`, from a table `e`. */
+export const eventFactColumns = ["id", "pattern", "payload", "occurred_at", "received_at"]
+  .map((column) => `e.${column} as e_${column}`)
+  .join(", ");
+
+export function eventFactOf(row: EventFactRow): EventFact {
+  return {
+    id: row.e_id,
+    pattern: row.e_pattern,
+    payload: row.e_payload,
+    occurredAt: row.e_occurred_at.toISOString(),
+    receivedAt: row.e_received_at.toISOString(),
+  };
+}
+
+/** In the order in which they were matched, but a cancel before everything else. */
+export async function loadInbox(db: Db, key: Key): Promise<readonly MatchedWait[]> {
+  const rows = await run<MatchedRow>(db, inbox, [key.tenantId, key.instanceId]);
+  return rows.map((row) => ({
+    path: row.path,
+    iteration: row.iteration,
+    stepId: row.step_id,
+    purpose: row.purpose as MatchedWait["purpose"],
+    event: eventFactOf(row),
+  }));
+}
+
+const inbox = prepared(
+  "load_inbox",
+  `select w.path, w.iteration, w.step_id, w.purpose, ${eventFactColumns}
+  from waits w
+  join events e on e.tenant_id = w.tenant_id and e.id = w.matched_event_id
+  where w.tenant_id = $1 and w.instance_id = $2 and w.matched_event_id is not null
+  order by w.purpose = 'CANCEL' desc, w.matched_at, w.path, w.iteration`,
+);

@@ -1,0 +1,152 @@
+import type { Snapshot } from "@millrace/engine";
+import type { Key } from "./commit.ts";
+import { hasHadEvent, storedEventColumns, storedEventOf, waitRefOf } from "./events.ts";
+import type { StoredEvent, StoredEventRow, WaitRef, WaitRow } from "./events.ts";
+import { instanceColumns, snapshotOf } from "./instance-row.ts";
+import type { InstanceRow } from "./instance-row.ts";
+import type { Json } from "./json.ts";
+import { prepared, run, type Db } from "./statement.ts";
+
+/**
+ * Waits with a lookback: what happened before they opened. Looked for in a statement of its own after
+ * the commit that opened them, as publishers look for waits after theirs.
+ */
+
+/** A wait that has not looked back yet. */
+export interface LookbackWait extends WaitRef {
+  readonly stepId: string | null;
+  readonly pattern: string;
+  readonly deliver: "ALL" | "ONE";
+  readonly snapshot: Snapshot;
+}
+
+export interface LookbackRow extends WaitRow, InstanceRow {
+  readonly step_id: string | null;
+  readonly pattern: string;
+  readonly deliver: string;
+}
+
+/** For `select`, from tables `w` and `i`. */
+export const lookbackColumns = `w.tenant_id, w.instance_id, w.path, w.iteration,
+    w.key_hash::text as hash, w.step_id, w.pattern, w.deliver, ${instanceColumns}`;
+
+export function lookbackWaitOf(row: LookbackRow): LookbackWait {
+  return {
+    ...waitRefOf(row),
+    stepId: row.step_id,
+    pattern: row.pattern,
+    deliver: row.deliver as LookbackWait["deliver"],
+    snapshot: snapshotOf(row),
+  };
+}
+
+/** The waits of one instance that have not looked back yet. */
+export async function openLookbacks(db: Db, key: Key): Promise<readonly LookbackWait[]> {
+  const rows = await run<LookbackRow>(db, lookbacks, [key.tenantId, key.instanceId]);
+  return rows.map(lookbackWaitOf);
+}
+
+const lookbacks = prepared(
+  "open_lookbacks",
+  `select ${lookbackColumns} from waits w
+  join workflow_instances i on i.tenant_id = w.tenant_id and i.id = w.instance_id
+  where w.tenant_id = $1 and w.instance_id = $2
+    and not w.looked_back and w.matched_event_id is null
+  order by w.path, w.iteration`,
+);
+
+export interface PastSearch {
+  /** The last one of the page before. */
+  readonly after?: StoredEvent | undefined;
+  readonly limit: number;
+  /** Values that the event must have at these paths below its payload. */
+  readonly equalities?: readonly { readonly path: readonly string[]; readonly value: Json }[];
+}
+
+/**
+ * Events that a wait hears by its lookback, the oldest first; their condition is still to be evaluated.
+ *
+ * Plan: `events_pattern` from the start of the lookback on, for a pattern with wildcards the part of
+ * it that begins alike; or `events_payload` where equalities are given and are rare.
+ */
+export async function findPastEvents(
+  db: Db,
+  wait: WaitRef & { readonly pattern: string },
+  { after, limit, equalities = [] }: PastSearch,
+): Promise<readonly StoredEvent[]> {
+  const { tenantId, instanceId, path, iteration, pattern } = wait;
+  const isLiteral = !pattern.includes("*");
+  const like = isLiteral ? pattern : likeOf(pattern);
+  const rows = await run<StoredEventRow>(
+    db,
+    isLiteral ? pastOfName : pastOfPattern,
+    [
+      ...[tenantId, instanceId, path, iteration, like, limit, after?.id ?? null],
+      ...[JSON.stringify(documentOf(equalities)), ...(isLiteral ? [] : [regexOf(pattern)])],
+    ],
+  );
+  return rows.map(storedEventOf);
+}
+
+/** The document that contains the equalities: what `@>` looks up. */
+function documentOf(equalities: NonNullable<PastSearch["equalities"]>): Json {
+  const document: Record<string, unknown> = {};
+  for (const { path, value } of equalities) {
+    let place = document;
+    for (const name of path.slice(0, -1)) {
+      place = (place[name] ??= {}) as Record<string, unknown>;
+    }
+    const last = path.at(-1);
+    if (last !== undefined) place[last] = value;
+  }
+  return document as Json;
+}
+
+/** Up to the first wildcard, literally. */
+function likeOf(pattern: string): string {
+  const start = pattern.slice(0, pattern.indexOf("*")).replace(/\.$/, "");
+  return `${start.replace(/[\\%_]/g, "\\$&")}%`;
+}
+
+/** `*` is one segment, `**` at the end any number of them, none included. */
+function regexOf(pattern: string): string {
+  const segments = pattern.split(".");
+  const open = segments.at(-1) === "**";
+  if (open) segments.pop();
+  const literal = segments
+    .map((segment) =>
+      segment === "*" ? "[^.]+" : segment.replace(/[\\^$.|?*+()[\]{}]/g, "\\$&"),
+    )
+    .join("\\.");
+  if (!open) return `^${literal}$`;
+  return literal === "" ? "^" : `^${literal}(\\.|$)`;
+}
+
+const past = (pattern: string) => `select ${storedEventColumns}
+  from waits w
+  join workflow_instances i on i.tenant_id = w.tenant_id and i.id = w.instance_id
+  join events e on e.tenant_id = w.tenant_id and ${pattern} and e.received_at >= w.lookback_from
+  where w.tenant_id = $1 and w.instance_id = $2 and w.path = $3 and w.iteration = $4
+    and w.matched_event_id is null
+    and i.start_event_id is distinct from e.id
+    and ($8::jsonb = '{}' or e.payload @> $8::jsonb)
+    and not ${hasHadEvent}
+    and ($7::text is null or (e.received_at, e.id) >
+      (select a.received_at, a.id from events a where a.tenant_id = $1 and a.id = $7))
+  order by e.received_at, e.id
+  limit $6`;
+
+const pastOfName = prepared("past_of_name", past("e.pattern = $5"));
+const pastOfPattern = prepared("past_of_pattern", past("e.pattern like $5 and e.pattern ~ $9"));
+
+/** The wait has looked back: the reconciler need not. */
+export async function markLookedBack(db: Db, wait: WaitRef): Promise<void> {
+  const { tenantId, instanceId, path, iteration } = wait;
+  await run(db, lookedBack, [tenantId, instanceId, path, iteration]);
+}
+
+const lookedBack = prepared(
+  "mark_looked_back",
+  `update waits set looked_back = true
+  where tenant_id = $1 and instance_id = $2 and path = $3 and iteration = $4`,
+);

@@ -1,0 +1,31 @@
+import { CompiledQuery } from "kysely";
+import type { Kysely, Transaction } from "kysely";
+import type { Database } from "./tables.ts";
+
+/** The database, or a transaction on it: what every function of this package takes first. */
+export type Db = Kysely<Database> | Transaction<Database>;
+
+/**
+ * A statement that every connection prepares once, under its name. The name travels as a comment
+ * (`database.ts` takes it off), so that it also says in `pg_stat_statements` which one it is.
+ * One name stands for one text.
+ */
+export function prepared(name: string, text: string): string {
+  return `/*${name}*/ ${text}`;
+}
+
+/** The name of a prepared statement; undefined for any other. */
+export function preparedName(text: string): string | undefined {
+  if (!text.startsWith("/*")) return undefined;
+  return text.slice(2, text.indexOf("*/"));
+}
+
+/** Runs a statement as it is written. */
+export async function run<Row>(
+  db: Db,
+  text: string,
+  values: readonly unknown[],
+): Promise<readonly Row[]> {
+  const { rows } = await db.executeQuery<Row>(CompiledQuery.raw(text, [...values]));
+  return rows;
+}

@@ -1,0 +1,74 @@
+/**
+ * Rows as arrays, one a column: `unnest($1::text[], $2::integer[])`. A statement over many rows then
+ * has the same text however many there are, so that it is prepared once.
+ *
+ * Measured beside `json_to_recordset($1)` on Postgres 15, 3-step chains, two connections, CPU of server
+ * and client together per commit: in batches of 100, 101 µs for arrays against 115 µs; of 20, 150 µs
+ * against 190 µs. JSON is cheaper to write in Node (17 µs against 30 µs) and dearer to read in Postgres.
+ */
+
+export type Value = string | number | boolean | Date | null | undefined;
+
+/** `json` takes JSON text. */
+export type ColumnType =
+  | "text"
+  | "uuid"
+  | "integer"
+  | "bigint"
+  | "boolean"
+  | "timestamptz"
+  | "json"
+  | "jsonb";
+
+export interface Column<Row> {
+  readonly type: ColumnType;
+  readonly of: (row: Row) => Value;
+}
+
+export interface RowSource<Row> {
+  /** As it stands in `from`, its parameters numbered from `first`. */
+  from(alias: string, first: number): string;
+  /** One parameter a column, in their order. */
+  values(rows: readonly Row[]): string[];
+  readonly width: number;
+}
+
+/** @param columns By name, in the order of the parameters. */
+export function rowSource<Row>(columns: Readonly<Record<string, Column<Row>>>): RowSource<Row> {
+  const entries = Object.entries(columns);
+  const names = entries.map(([name]) => name).join(", ");
+  return {
+    width: entries.length,
+    from(alias, first) {
+      const arrays = entries.map(([, { type }], index) => `$${first + index}::${type}[]`);
+      return `unnest(${arrays.join(", ")}) as ${alias} (${names})`;
+    },
+    values: (rows) => entries.map(([, column]) => arrayLiteral(rows, column)),
+  };
+}
+
+/** The array as Postgres reads it from text. The driver's own way costs twice as much. */
+function arrayLiteral<Row>(rows: readonly Row[], { type, of }: Column<Row>): string {
+  const isQuoted = quotedTypes.has(type);
+  let literal = "{";
+  for (const row of rows) {
+    if (literal.length > 1) literal += ",";
+    const value = of(row);
+    if (value === null || value === undefined) literal += "null";
+    else if (value instanceof Date) literal += value.toISOString();
+    else if (isQuoted) literal += quoted(String(value));
+    else literal += String(value);
+  }
+  return `${literal}}`;
+}
+
+const quotedTypes: ReadonlySet<ColumnType> = new Set(["text", "json", "jsonb"]);
+
+function quoted(text: string): string {
+  return `"${text.replace(/["\\]/g, "\\$&")}"`;
+}
+
+/** One array parameter. */
+export function textArray(values: readonly string[]): string {
+  return `{${values.map(quoted).join(",")}}`;
+}

@@ -1,0 +1,137 @@
+import pg from "pg";
+import { storeErrorOf } from "./errors.ts";
+import { prepared, run, type Db } from "./statement.ts";
+
+/** Worker processes. One that beats is alive; what others hold may be taken over. */
+
+export interface WorkerEntry {
+  readonly id: string;
+  readonly host: string;
+  readonly pid: number;
+  readonly tasks: readonly string[];
+  readonly queues: readonly string[];
+}
+
+export interface LiveWorker extends WorkerEntry {
+  readonly startedAt: Date;
+  readonly beatAt: Date;
+}
+
+/** Age at which a beat counts as stopped: by its worker itself, and by whoever takes over. */
+export const staleBeatMs = 4_000;
+
+export async function registerWorker(db: Db, worker: WorkerEntry): Promise<void> {
+  await db
+    .insertInto("workers")
+    .values({
+      id: worker.id,
+      host: worker.host,
+      pid: worker.pid,
+      tasks: [...worker.tasks],
+      queues: [...worker.queues],
+    })
+    .execute();
+}
+
+/** @returns False where the worker is gone, or was silent for so long that others may have its steps. */
+export async function beat(db: Db, workerId: string): Promise<boolean> {
+  return (await run<{ ok: boolean }>(db, prepared("beat", pulse), [workerId])).length > 0;
+}
+
+/** One row, touched by its own worker only: an update in place, as no index has the time. */
+const pulse = `update workers set beat_at = clock_timestamp()
+  where id = $1 and beat_at > clock_timestamp() - interval '${staleBeatMs} ms'
+  returning true as ok`;
+
+export interface BeatConnection {
+  /** As `beat`. @throws DatabaseUnavailableError */
+  pulse(workerId: string): Promise<boolean>;
+  close(): Promise<void>;
+}
+
+/**
+ * A connection for the beat alone, so that a pool that is busy does not make a worker seem dead. It is
+ * opened again when it was lost.
+ */
+export function openBeat(url: string): BeatConnection {
+  let client: pg.Client | undefined;
+
+  async function connect(): Promise<pg.Client> {
+    const fresh = new pg.Client({
+      connectionString: url,
+      application_name: "millrace-beat",
+      connectionTimeoutMillis: staleBeatMs,
+      query_timeout: staleBeatMs,
+      keepAlive: true,
+    });
+    fresh.on("error", () => {
+      client = undefined;
+    });
+    await fresh.connect();
+    return fresh;
+  }
+
+  return {
+    async pulse(workerId) {
+      try {
+        client ??= await connect();
+        return (await client.query(pulse, [workerId])).rows.length > 0;
+      } catch (error) {
+        const broken = client;
+        client = undefined;
+        broken?.end().catch(() => {});
+        throw storeErrorOf(error);
+      }
+    },
+    async close() {
+      await client?.end();
+      client = undefined;
+    },
+  };
+}
+
+/** A worker that has ended, and holds nothing any more. */
+export async function forgetWorker(db: Db, workerId: string): Promise<void> {
+  await db.deleteFrom("workers").where("id", "=", workerId).execute();
+}
+
+/** Takes away workers that have been silent so long that nobody asks about them any more. */
+export async function forgetDeadWorkers(db: Db, olderMs: number): Promise<number> {
+  const rows = await run<{ id: string }>(db, forgetDead, [olderMs]);
+  return rows.length;
+}
+
+const forgetDead = prepared(
+  "forget_dead_workers",
+  `delete from workers w
+  where w.beat_at < clock_timestamp() - $1::bigint * interval '1 ms'
+    and not exists (
+      select from step_executions s where s.worker_id = w.id and s.status = 'RUNNING')
+  returning w.id`,
+);
+
+export async function liveWorkers(db: Db): Promise<readonly LiveWorker[]> {
+  const rows = await run<LiveRow>(db, live, []);
+  return rows.map(({ id, host, pid, tasks, queues, started_at, beat_at }) => ({
+    ...{ id, host, pid, tasks, queues },
+    startedAt: started_at,
+    beatAt: beat_at,
+  }));
+}
+
+interface LiveRow {
+  readonly id: string;
+  readonly host: string;
+  readonly pid: number;
+  readonly tasks: readonly string[];
+  readonly queues: readonly string[];
+  readonly started_at: Date;
+  readonly beat_at: Date;
+}
+
+const live = prepared(
+  "live_workers",
+  `select id, host, pid, tasks, queues, started_at, beat_at from workers
+  where beat_at > clock_timestamp() - interval '${staleBeatMs} ms'
+  order by started_at, id`,
+);

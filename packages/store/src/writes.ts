@@ -1,0 +1,396 @@
+import type { Draft } from "./draft.ts";
+import { engineRev } from "@millrace/engine";
+import { prepared, type Db } from "./statement.ts";
+import { rowSource, type Column, type RowSource, type Value } from "./unnest.ts";
+
+/** What the statements that write commits have in common: everything but the instance's own row. */
+
+export interface Statement {
+  readonly text: string;
+  readonly values: readonly string[];
+  /** To be called once the statement has been committed. */
+  readonly remember?: () => void;
+}
+
+/** As it stands in `from`, under an alias. */
+type From = (alias: string) => string;
+
+/** Parameters and sections of one statement; sections come in a fixed order, so that a mask names them. */
+export interface Parameters {
+  add<Row>(source: RowSource<Row>, rows: readonly Row[]): From;
+  /** The same, for rows that commits may or may not have: undefined where none has any. */
+  addRows<Row>(
+    source: RowSource<Owned<Row>>,
+    drafts: readonly Draft[],
+    rowsOf: (draft: Draft) => readonly Row[],
+  ): From | undefined;
+  statement(name: string, text: string, remember?: () => void): Statement;
+}
+
+/** A row, and the commit that it belongs to. */
+export interface Owned<Row> {
+  readonly ix: number;
+  readonly draft: Draft;
+  readonly row: Row;
+}
+
+export function openParameters(): Parameters {
+  const values: string[] = [];
+  let mask = 0;
+  let sections = 0;
+
+  function add<Row>(source: RowSource<Row>, rows: readonly Row[]): From {
+    const first = values.length + 1;
+    values.push(...source.values(rows));
+    return (alias) => source.from(alias, first);
+  }
+
+  return {
+    add,
+    addRows(source, drafts, rowsOf) {
+      const bit = 2 ** sections++;
+      const rows = drafts.flatMap((draft, ix) => rowsOf(draft).map((row) => ({ ix, draft, row })));
+      if (rows.length === 0) return undefined;
+      mask += bit;
+      return add(source, rows);
+    },
+    statement: (name, text, remember) => ({
+      text: prepared(`${name}_${mask.toString(36)}`, text),
+      values,
+      ...(remember !== undefined && { remember }),
+    }),
+  };
+}
+
+/** One row a commit. */
+export function own(drafts: readonly Draft[]): readonly Owned<undefined>[] {
+  return drafts.map((draft, ix) => ({ ix, draft, row: undefined }));
+}
+
+/** A source of rows that carry their commit's index and their whole key. */
+export function ownedSource<Row>(
+  columns: Readonly<Record<string, { type: Column<Row>["type"]; of: (row: Row) => Value }>>,
+): RowSource<Owned<Row>> {
+  return rowSource<Owned<Row>>({
+    ix: { type: "integer", of: ({ ix }) => ix },
+    tenant_id: { type: "text", of: ({ draft }) => draft.tenantId },
+    instance_id: { type: "uuid", of: ({ draft }) => draft.instanceId },
+    ...Object.fromEntries(
+      Object.entries(columns).map(([name, { type, of }]) => [
+        name,
+        { type, of: ({ row }: Owned<Row>) => of(row) },
+      ]),
+    ),
+  });
+}
+
+export const isWritten = "x.ix = any ((select ixs from go))";
+
+/** Whether a row is the one that `x` names. */
+export function samePlace(alias: string): string {
+  return `${alias}.tenant_id = x.tenant_id and ${alias}.instance_id = x.instance_id
+      and ${alias}.path = x.path and ${alias}.iteration = x.iteration`;
+}
+
+/** Every write beside the instance's own row. Each names its rows by their whole key. */
+export function childWrites(
+  parameters: Parameters,
+  drafts: readonly Draft[],
+  db: Db | undefined,
+): { readonly sections: readonly string[]; readonly remember: (() => void) | undefined } {
+  const shapes = newShapes(drafts, db);
+  const shaped = shapes.rows.length > 0 ? shapes.rows : [];
+  const from = {
+    inserts: parameters.addRows(stepInserts, drafts, (draft) => draft.inserts),
+    updates: parameters.addRows(stepUpdates, drafts, (draft) => draft.updates),
+    opens: parameters.addRows(waitInserts, drafts, (draft) => draft.opens),
+    rekeys: parameters.addRows(waitKeys, drafts, (draft) => draft.rekeys),
+    closes: parameters.addRows(places, drafts, (draft) => draft.closes),
+    sets: parameters.addRows(timerInserts, drafts, (draft) => draft.sets),
+    clears: parameters.addRows(timerPlaces, drafts, (draft) => draft.clears),
+    settles: parameters.addRows(settled, drafts, (draft) => (draft.settles ? [undefined] : [])),
+    shapes: parameters.addRows(waitShapes, drafts.slice(0, 1), () => shaped),
+  };
+  const sections = [
+    from.inserts && insertSteps(from.inserts),
+    from.updates && updateSteps(from.updates),
+    from.shapes && insertShapes(from.shapes),
+    from.opens && openWaits(from.opens),
+    from.rekeys && rekeyWaits(from.rekeys),
+    from.closes && `closed as (delete from waits w using ${from.closes("x")}
+      where ${isWritten} and ${samePlace("w")})`,
+    from.sets && setTimers(from.sets),
+    from.clears && `cleared as (delete from timers t using ${from.clears("x")}
+      where ${isWritten} and ${samePlace("t")} and t.kind = x.kind)`,
+    ...(from.settles === undefined ? [] : settle(from.settles)),
+  ];
+  return {
+    sections: sections.filter((section) => section !== undefined),
+    remember: shapes.remember,
+  };
+}
+
+/**
+ * A carried row is RUNNING from the start, held by the worker that commits it. A PENDING one is the
+ * promise of a job: if none has come for it in 30 s, it is looked for.
+ */
+function insertSteps(from: From): string {
+  return `inserted as (
+    insert into step_executions (
+      tenant_id, instance_id, path, iteration, step_id, type, status, attempt, task_id, queue,
+      priority, compensates, input, output, error, completion, timeout_ms, heartbeat_timeout_ms,
+      created_at, started_at, completed_at, fence, deliveries, worker_id, carrier, look_at,
+      due_at, due_clock, timeout_at, task_retry)
+    select x.tenant_id, x.instance_id, x.path, x.iteration, x.step_id, x.type, x.status, x.attempt,
+      x.task_id, x.queue, x.priority, x.compensates, x.input, x.output, x.error, x.completion,
+      x.timeout_ms, x.heartbeat_timeout_ms, statement_timestamp(),
+      case when x.worker_id is null then x.started_at else statement_timestamp() end,
+      x.completed_at, x.held, x.held, x.worker_id, x.carrier,
+      case when x.status = 'PENDING' then statement_timestamp() + interval '30 s' end,
+      statement_timestamp() + x.due_ms * interval '1 ms', x.due_clock,
+      statement_timestamp() + x.attempt_ms * interval '1 ms', x.task_retry
+    from ${from("x")}
+    where ${isWritten})`;
+}
+
+const stepInserts = ownedSource<Draft["inserts"][number]>({
+  path: { type: "text", of: ({ row }) => row.path },
+  iteration: { type: "integer", of: ({ row }) => row.iteration },
+  step_id: { type: "text", of: ({ row }) => row.stepId },
+  type: { type: "text", of: ({ row }) => row.type },
+  status: { type: "text", of: ({ row, carry }) => (carry === undefined ? row.status : "RUNNING") },
+  attempt: { type: "integer", of: ({ row }) => row.attempt },
+  task_id: { type: "text", of: ({ row }) => row.taskId },
+  queue: { type: "text", of: ({ row }) => row.queue },
+  priority: { type: "integer", of: ({ row }) => row.priority },
+  compensates: { type: "text", of: ({ row }) => row.compensates },
+  input: { type: "json", of: ({ input }) => input },
+  output: { type: "json", of: ({ output }) => output },
+  error: { type: "json", of: ({ error }) => error },
+  completion: { type: "integer", of: ({ row }) => row.completion },
+  timeout_ms: { type: "bigint", of: ({ row }) => row.timeoutMs },
+  heartbeat_timeout_ms: { type: "bigint", of: ({ row }) => row.heartbeatTimeoutMs },
+  started_at: { type: "timestamptz", of: ({ row }) => row.startedAt },
+  completed_at: { type: "timestamptz", of: ({ row }) => row.completedAt },
+  held: { type: "integer", of: ({ carry }) => (carry === undefined ? 0 : 1) },
+  worker_id: { type: "uuid", of: ({ carry }) => carry?.workerId },
+  carrier: { type: "text", of: ({ carry }) => carry?.carrier },
+  due_ms: { type: "bigint", of: ({ clock }) => clock.dueMs },
+  due_clock: { type: "text", of: ({ clock }) => clock.name },
+  attempt_ms: { type: "bigint", of: ({ clock }) => clock.timeoutMs },
+  task_retry: { type: "json", of: ({ retry }) => retry },
+});
+
+/** A row that is not RUNNING any more is held by nobody. */
+function updateSteps(from: From): string {
+  const whileRunning = (column: string) =>
+    `${column} = case when x.status = 'RUNNING' then s.${column} end`;
+  return `updated as (
+    update step_executions s
+    set status = x.status,
+      attempt = x.attempt,
+      output = coalesce(x.output, s.output),
+      error = coalesce(x.error, s.error),
+      completion = coalesce(x.completion, s.completion),
+      completed_at = x.completed_at,
+      awaited = x.awaited,
+      retry_at = x.retry_at,
+      look_at = case x.status
+        when 'RETRYING' then x.retry_at
+        when 'PENDING' then statement_timestamp() + interval '30 s' end,
+      looks = 0,
+      blocked = null,
+      ${["worker_id", "carrier", "due_at", "due_clock", "timeout_at"].map(whileRunning).join(", ")}
+    from ${from("x")}
+    where ${isWritten} and ${samePlace("s")})`;
+}
+
+const stepUpdates = ownedSource<Draft["updates"][number]>({
+  path: { type: "text", of: ({ row }) => row.path },
+  iteration: { type: "integer", of: ({ row }) => row.iteration },
+  status: { type: "text", of: ({ row }) => row.status },
+  attempt: { type: "integer", of: ({ row }) => row.attempt },
+  output: { type: "json", of: ({ output }) => output },
+  error: { type: "json", of: ({ error }) => error },
+  completion: { type: "integer", of: ({ row }) => row.completion },
+  completed_at: { type: "timestamptz", of: ({ row }) => row.completedAt },
+  awaited: { type: "boolean", of: ({ row }) => row.awaited },
+  retry_at: { type: "timestamptz", of: ({ row }) => row.retryAt },
+});
+
+/**
+ * `opened_at` is the time of this statement, not of its transaction: one that waited for the
+ * instance's row began before events that came while it waited, and did not have this wait open then.
+ */
+function openWaits(from: From): string {
+  return `opened as (
+    insert into waits (
+      tenant_id, instance_id, path, iteration, step_id, purpose, pattern, event_paths, key_hash,
+      deliver, opened_at, lookback_from, looked_back)
+    select x.tenant_id, x.instance_id, x.path, x.iteration, x.step_id, x.purpose, x.pattern,
+      x.event_paths, x.key_hash, x.deliver, statement_timestamp(), x.lookback_from,
+      x.lookback_from is null
+    from ${from("x")}
+    where ${isWritten}
+    on conflict (tenant_id, instance_id, path, iteration) do update
+    set step_id = excluded.step_id, purpose = excluded.purpose, pattern = excluded.pattern,
+      event_paths = excluded.event_paths, key_hash = excluded.key_hash,
+      deliver = excluded.deliver, opened_at = excluded.opened_at,
+      lookback_from = excluded.lookback_from, looked_back = excluded.looked_back,
+      matched_event_id = null, matched_at = null)`;
+}
+
+const waitInserts = ownedSource<Draft["opens"][number]>({
+  path: { type: "text", of: ({ wait }) => wait.path },
+  iteration: { type: "integer", of: ({ wait }) => wait.iteration },
+  step_id: { type: "text", of: ({ wait }) => wait.stepId },
+  purpose: { type: "text", of: ({ wait }) => wait.purpose },
+  pattern: { type: "text", of: ({ wait }) => wait.pattern },
+  event_paths: { type: "text", of: ({ eventPaths }) => eventPaths },
+  key_hash: { type: "bigint", of: ({ keyHash }) => keyHash },
+  deliver: { type: "text", of: ({ wait }) => wait.deliver },
+  lookback_from: { type: "timestamptz", of: ({ wait }) => wait.lookbackFrom },
+});
+
+function rekeyWaits(from: From): string {
+  return `rekeyed as (
+    update waits w set key_hash = x.key_hash from ${from("x")}
+    where ${isWritten} and ${samePlace("w")})`;
+}
+
+const waitKeys = ownedSource<Draft["rekeys"][number]>({
+  path: { type: "text", of: ({ path }) => path },
+  iteration: { type: "integer", of: ({ iteration }) => iteration },
+  key_hash: { type: "bigint", of: ({ keyHash }) => keyHash },
+});
+
+const places = ownedSource<Draft["closes"][number]>({
+  path: { type: "text", of: ({ path }) => path },
+  iteration: { type: "integer", of: ({ iteration }) => iteration },
+});
+
+/** A timer that is set again starts anew, whoever was about to fire it. */
+function setTimers(from: From): string {
+  return `timed as (
+    insert into timers (tenant_id, instance_id, path, iteration, kind, attempt, due_at, look_at)
+    select x.tenant_id, x.instance_id, x.path, x.iteration, x.kind, x.attempt, x.due_at, x.due_at
+    from ${from("x")}
+    where ${isWritten}
+    on conflict (tenant_id, instance_id, path, iteration, kind) do update
+    set attempt = excluded.attempt, due_at = excluded.due_at, look_at = excluded.look_at)`;
+}
+
+const timerInserts = ownedSource<Draft["sets"][number]>({
+  path: { type: "text", of: ({ path }) => path },
+  iteration: { type: "integer", of: ({ iteration }) => iteration },
+  kind: { type: "text", of: ({ timer }) => timer },
+  attempt: { type: "integer", of: ({ attempt }) => attempt },
+  due_at: { type: "timestamptz", of: ({ dueAt }) => dueAt },
+});
+
+const timerPlaces = ownedSource<Draft["clears"][number]>({
+  path: { type: "text", of: ({ path }) => path },
+  iteration: { type: "integer", of: ({ iteration }) => iteration },
+  kind: { type: "text", of: ({ timer }) => timer },
+});
+
+/** Nothing waits for an instance that has settled. */
+function settle(from: From): readonly string[] {
+  return ["waits", "timers", "event_deliveries"].map(
+    (table) => `settled_${table} as (
+    delete from ${table} t using ${from("x")}
+    where ${isWritten} and t.tenant_id = x.tenant_id and t.instance_id = x.instance_id)`,
+  );
+}
+
+const settled = ownedSource<undefined>({});
+
+/** In one order, since these rows are what batches of different instances have in common. */
+function insertShapes(from: From): string {
+  return `shaped as (
+    insert into wait_shapes (tenant_id, pattern, event_paths)
+    select x.shape_tenant_id, x.pattern, x.event_paths from ${from("x")}
+    on conflict do nothing)`;
+}
+
+interface Shape {
+  readonly tenantId: string;
+  readonly pattern: string;
+  readonly eventPaths: string;
+}
+
+const waitShapes = ownedSource<Shape>({
+  shape_tenant_id: { type: "text", of: ({ tenantId }) => tenantId },
+  pattern: { type: "text", of: ({ pattern }) => pattern },
+  event_paths: { type: "text", of: ({ eventPaths }) => eventPaths },
+});
+
+/** Shapes that this process does not know to exist. They are never deleted, so knowing is for ever. */
+function newShapes(
+  drafts: readonly Draft[],
+  db: Db | undefined,
+): { readonly rows: readonly Shape[]; readonly remember: (() => void) | undefined } {
+  const known = db && knownShapes(db);
+  const fresh = new Map<string, Shape>();
+  for (const { tenantId, opens } of drafts) {
+    for (const { wait, eventPaths } of opens) {
+      const { pattern } = wait;
+      const name = JSON.stringify([tenantId, pattern, eventPaths]);
+      if (known?.has(name) !== true) fresh.set(name, { tenantId, pattern, eventPaths });
+    }
+  }
+  const names = [...fresh.keys()].toSorted();
+  return {
+    rows: names.map((name) => fresh.get(name) as Shape),
+    remember:
+      known &&
+      (() => {
+        if (known.size + names.length > mostKnownShapes) known.clear();
+        for (const name of names) known.add(name);
+      }),
+  };
+}
+
+function knownShapes(db: Db): Set<string> {
+  const known = shapesByDatabase.get(db) ?? new Set();
+  shapesByDatabase.set(db, known);
+  return known;
+}
+
+const shapesByDatabase = new WeakMap<Db, Set<string>>();
+const mostKnownShapes = 10_000;
+
+/** One row a commit. */
+export function insertHistory(commits: From): string {
+  return `recorded as (
+    insert into history (
+      tenant_id, instance_id, version, at, engine_rev, actor, signals, changes, entries)
+    select x.tenant_id, x.instance_id, x.version + 1, x.at, ${engineRev}, x.actor, x.signals,
+      x.changes, x.entries
+    from ${commits("x")}
+    where ${isWritten})`;
+}
+
+/** What a commit says of its instance and of itself. */
+export const commitSource = rowSource<Owned<undefined>>({
+  ix: { type: "integer", of: ({ ix }) => ix },
+  tenant_id: { type: "text", of: ({ draft }) => draft.tenantId },
+  instance_id: { type: "uuid", of: ({ draft }) => draft.instanceId },
+  version: { type: "integer", of: ({ draft }) => draft.version },
+  needs: { type: "integer", of: ({ draft }) => draft.needs.length + draft.freeWaits.length },
+  at: { type: "timestamptz", of: ({ draft }) => draft.at },
+  actor: { type: "text", of: ({ draft }) => draft.actor },
+  status: { type: "text", of: ({ draft }) => draft.next.status },
+  priority: { type: "integer", of: ({ draft }) => draft.next.priority },
+  variables: { type: "jsonb", of: ({ draft }) => draft.variables },
+  snapshot: { type: "json", of: ({ draft }) => draft.frontier },
+  output: { type: "json", of: ({ draft }) => draft.output },
+  error: { type: "json", of: ({ draft }) => draft.error },
+  cancellation: { type: "json", of: ({ draft }) => draft.cancellation },
+  compensation: { type: "json", of: ({ draft }) => draft.compensation },
+  started_at: { type: "timestamptz", of: ({ draft }) => draft.next.startedAt },
+  completed_at: { type: "timestamptz", of: ({ draft }) => draft.next.completedAt },
+  signals: { type: "json", of: ({ draft }) => draft.signals },
+  changes: { type: "json", of: ({ draft }) => draft.changes },
+  entries: { type: "json", of: ({ draft }) => draft.entries },
+});
