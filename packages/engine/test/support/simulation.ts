@@ -46,13 +46,20 @@ export interface Simulation {
   timeOut(stepId: string, clock?: "timeout" | "heartbeat"): Decision;
   /** Publishes an event; undefined where nothing of the instance is satisfied by it. */
   publish(pattern: string, payload?: Json): Decision | undefined;
+  /** The other half of publishing: open waits look for events that came before them, oldest first. */
+  lookBack(): Decision | undefined;
   cancel(reason?: string | null, shouldCompensate?: boolean): Decision;
   /** Lets time pass, and fires what comes due in between, in order. */
-  elapse(duration: string): readonly Decision[];
+  elapse(duration: string): readonly Firing[];
   /** The latest execution of a step. */
   row(stepId: string): ExecutionRead | undefined;
   /** `{ stepId: status }` of all that were reached, in order, compensation included. */
   statuses(): Readonly<Record<string, string>>;
+}
+
+export interface Firing {
+  readonly timer: SetTimer;
+  readonly decision: Decision;
 }
 
 type SetTimer = Extract<Command, { kind: "setTimer" }>;
@@ -67,7 +74,7 @@ export function simulate(
   let now = noon;
   let stored = created(definition, { input, ...given });
   const history: HistoryStep[] = [];
-  let events = 0;
+  const events: EventFact[] = [];
 
   function send(...signals: readonly Signal[]): Decision {
     const committed = commit(definition, stored, signals, now);
@@ -143,9 +150,10 @@ export function simulate(
       return send({ kind: "attemptTimedOut", path, iteration, attempt, clock, retry });
     },
     publish(pattern, payload = {}) {
-      events += 1;
       const at = now.toISOString();
-      const event = { id: `event-${events}`, pattern, payload, occurredAt: at, receivedAt: at };
+      const id = `event-${events.length + 1}`;
+      const event = { id, pattern, payload, occurredAt: at, receivedAt: at };
+      events.push(event);
       const matched = satisfied(event);
       // An event that cancels the instance satisfies nothing else of it (CONTRACT 3).
       const trigger = matched.find(({ purpose }) => purpose === "CANCEL");
@@ -162,19 +170,30 @@ export function simulate(
         })),
       );
     },
+    lookBack() {
+      for (const event of events) {
+        const wait = satisfied(event).find(
+          ({ lookbackFrom }) => lookbackFrom !== null && lookbackFrom <= new Date(event.receivedAt),
+        );
+        if (wait === undefined) continue;
+        const { path, iteration } = wait;
+        return send({ kind: "eventMatched", path, iteration, event });
+      }
+      return undefined;
+    },
     cancel: (reason = null, shouldCompensate = true) =>
       send({ kind: "cancelRequested", reason, actor: "user:ada", shouldCompensate }),
     elapse(duration) {
       const until = new Date(now.getTime() + msOf(duration));
-      const decisions: Decision[] = [];
+      const firings: Firing[] = [];
       for (;;) {
         const next = earliest(stored.timers);
         if (next === undefined || next.dueAt > until) break;
         if (next.dueAt > now) now = next.dueAt;
-        decisions.push(send(fired(next)));
+        firings.push({ timer: next, decision: send(fired(next)) });
       }
       now = until;
-      return decisions;
+      return firings;
     },
     statuses: () =>
       Object.fromEntries(

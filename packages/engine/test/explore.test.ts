@@ -1,0 +1,197 @@
+import { expect, test } from "vitest";
+import { defaultRetryPolicy } from "../src/retry.ts";
+import type { EventFact, Signal } from "../src/state/signal.ts";
+import { define } from "./support/definitions.ts";
+import { explore } from "./support/explore.ts";
+import type { Stored } from "./support/laws.ts";
+import { noon } from "./support/simulation.ts";
+
+/**
+ * Small workflows in which every signal is tried in every state that can be reached, however late,
+ * early or repeated. `commit` checks the laws of each decision; here it is who may win, and where all
+ * of it may end.
+ */
+
+const event: EventFact = {
+  id: "event-1",
+  pattern: "paid",
+  payload: null,
+  occurredAt: noon.toISOString(),
+  receivedAt: noon.toISOString(),
+};
+
+const paid: Signal = { kind: "eventMatched", path: "wait", iteration: 1, event };
+const timeout = timer("wait", "wait");
+const cancel: Signal = {
+  kind: "cancelRequested",
+  reason: null,
+  actor: "user:ada",
+  shouldCompensate: true,
+};
+const trigger: Signal = { kind: "cancelTriggered", trigger: 1, event };
+
+function timer(kind: "wait" | "grace" | "total" | "schedule", path: string, attempt = 1): Signal {
+  return { kind: "timerFired", timer: kind, path, iteration: 1, attempt };
+}
+
+function resultsOf(path: string, attempts = 1): readonly Signal[] {
+  const retry = { ...defaultRetryPolicy, maxAttempts: attempts };
+  return Array.from({ length: attempts }, (_, index) => index + 1).flatMap((attempt): Signal[] => {
+    const execution = { path, iteration: 1, attempt };
+    const failure = { type: "Broken", message: "it broke", details: null, retryable: true };
+    return [
+      successOf(path, attempt),
+      { kind: "stepFailed", ...execution, failure, retry },
+      { kind: "attemptTimedOut", ...execution, clock: "timeout", retry },
+    ];
+  });
+}
+
+function successOf(path: string, attempt = 1): Signal {
+  return { kind: "stepSucceeded", path, iteration: 1, attempt, output: null };
+}
+
+/** `CANCELLED: reserve COMPLETED, wait CANCELLED; undone: release` */
+function endOf({ instance }: Stored): string {
+  const { status, compensation } = instance.snapshot;
+  const undoing = new Set(compensation?.plan);
+  const steps = [...instance.executions.values()]
+    .filter(({ stepId }) => !undoing.has(stepId))
+    .map((row) => `${row.stepId} ${row.status}${row.attempt > 1 ? ` ${row.attempt}` : ""}`);
+  const lists = [
+    ["undone", compensation?.completed],
+    ["not undone", compensation?.failed.map(({ stepId }) => stepId)],
+    ["uncertain", compensation?.uncertain],
+  ] as const;
+  const told = lists.flatMap(([what, ids]) =>
+    ids?.length ? [`; ${what}: ${ids.join(", ")}`] : [],
+  );
+  return `${status}: ${steps.join(", ")}${told.join("")}`;
+}
+
+function endsOf(settled: readonly Stored[]): readonly string[] {
+  return [...new Set(settled.map(endOf))].toSorted();
+}
+
+test("of an event, a timeout and a cancel, exactly one wins a wait", () => {
+  const definition = define({
+    cancellationTriggers: [{ eventPattern: "stop", reason: "stop" }],
+    steps: [
+      {
+        stepId: "wait",
+        type: "EVENT_WAIT",
+        eventPattern: "paid",
+        eventTimeout: { duration: "PT1H", timeoutHandlerStepId: "remind" },
+        transitions: { default: "done" },
+      },
+      { stepId: "remind", type: "SET", variables: { late: true } },
+      { stepId: "done", type: "SET", variables: { late: false } },
+    ],
+  });
+
+  const { settled, moves } = explore(definition, [
+    { kind: "started" },
+    paid,
+    timeout,
+    cancel,
+    trigger,
+  ]);
+
+  expect(endsOf(settled)).toEqual([
+    "CANCELLED: wait CANCELLED",
+    "COMPLETED: wait COMPLETED, done COMPLETED",
+    "COMPLETED: wait FAILED, remind COMPLETED",
+  ]);
+  const open = moves.filter(({ from }) => from.waits.has("wait#1"));
+  expect(open.map(({ signal }) => signal.kind).toSorted()).toEqual([
+    "cancelRequested",
+    "cancelTriggered",
+    "eventMatched",
+    "timerFired",
+  ]);
+  expect(open.every(({ to }) => !to.waits.has("wait#1"))).toBe(true);
+});
+
+test("a saga ends in one of a few ways, whatever comes in whichever order", () => {
+  const definition = define({
+    cancellationTriggers: [{ eventPattern: "stop", reason: "stop" }],
+    retry: { maxAttempts: 1 },
+    steps: [
+      { stepId: "reserve", transitions: { default: "wait" } },
+      {
+        stepId: "wait",
+        type: "EVENT_WAIT",
+        eventPattern: "paid",
+        eventTimeout: { duration: "PT1H", timeoutHandlerStepId: "remind" },
+        transitions: { default: "ship" },
+      },
+      { stepId: "ship" },
+      { stepId: "remind" },
+    ],
+    compensationSteps: [
+      { stepId: "release", compensationFor: "reserve" },
+      { stepId: "return", compensationFor: "ship" },
+    ],
+  });
+
+  const { settled } = explore(definition, [
+    { kind: "started" },
+    ...["reserve", "ship", "remind"].flatMap((path) => resultsOf(path)),
+    ...["release", "return"].map((path) => successOf(path)),
+    paid,
+    timeout,
+    cancel,
+    trigger,
+    timer("grace", "reserve"),
+    timer("grace", "ship"),
+    timer("grace", "remind"),
+  ]);
+
+  expect(endsOf(settled)).toEqual([
+    "CANCELLED: reserve CANCELLED",
+    "CANCELLED: reserve CANCELLED; uncertain: reserve",
+    "CANCELLED: reserve COMPLETED, wait CANCELLED; undone: release",
+    "CANCELLED: reserve COMPLETED, wait COMPLETED, ship CANCELLED; undone: release",
+    "CANCELLED: reserve COMPLETED, wait COMPLETED, ship CANCELLED; undone: release; uncertain: ship",
+    "CANCELLED: reserve COMPLETED, wait COMPLETED, ship COMPLETED; undone: return, release",
+    "CANCELLED: reserve COMPLETED, wait FAILED, remind CANCELLED; undone: release",
+    "CANCELLED: reserve COMPLETED; undone: release",
+    "COMPLETED: reserve COMPLETED, wait COMPLETED, ship COMPLETED",
+    "COMPLETED: reserve COMPLETED, wait FAILED, remind COMPLETED",
+    "FAILED: reserve COMPLETED, wait COMPLETED, ship FAILED; undone: release",
+    "FAILED: reserve COMPLETED, wait FAILED, remind FAILED; undone: release",
+    "FAILED: reserve FAILED",
+  ]);
+});
+
+test("a cancel or a clock finds a step in whichever of its attempts, and no other begins", () => {
+  const definition = define({
+    steps: [{ stepId: "ship", totalTimeout: "PT1H", scheduleTimeout: "PT1M" }],
+    compensationSteps: [{ stepId: "return", compensationFor: "ship" }],
+  });
+
+  const { settled } = explore(definition, [
+    { kind: "started" },
+    ...resultsOf("ship", 2),
+    successOf("return"),
+    cancel,
+    timer("total", "ship"),
+    timer("schedule", "ship", 1),
+    timer("schedule", "ship", 2),
+    timer("grace", "ship"),
+  ]);
+
+  // A number tells that a second attempt had begun.
+  expect(endsOf(settled)).toEqual([
+    "CANCELLED: ship CANCELLED",
+    "CANCELLED: ship CANCELLED 2",
+    "CANCELLED: ship CANCELLED 2; uncertain: ship",
+    "CANCELLED: ship CANCELLED; uncertain: ship",
+    "CANCELLED: ship COMPLETED 2; undone: return",
+    "CANCELLED: ship COMPLETED; undone: return",
+    "COMPLETED: ship COMPLETED",
+    "COMPLETED: ship COMPLETED 2",
+    "FAILED: ship FAILED",
+    "FAILED: ship FAILED 2",
+  ]);
+});
