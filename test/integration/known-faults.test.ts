@@ -257,6 +257,32 @@ test("C45: after a cancel behind the fourth of five steps, what is done is undon
   expect(entriesOf(id, "run").map(({ step }) => step)).toEqual([...steps.slice(0, 4), ...order]);
 });
 
+test("C45: a step in flight at a cancel that can be undone is awaited, and undone when it succeeds", async () => {
+  await register({
+    id: "c45_awaited",
+    steps: [task("slow", { ms: 7_000, stubborn: true }, "never"), task("never", {})],
+    compensationSteps: [
+      { stepId: "undo_slow", compensationFor: "slow", type: "TASK", taskId: "noop" },
+    ],
+  });
+  const id = await start({ workflowId: "c45_awaited" });
+  await eventually("the step to run", () => entriesOf(id, "run").length === 1);
+
+  await installation.client.instances.cancel(id);
+  const atOnce = await view(id);
+  const ended = await settled(id);
+
+  expect(atOnce).toMatchObject({
+    status: "CANCELLED",
+    completedAt: null,
+    compensation: { status: "IN_PROGRESS" },
+  });
+  expect(entriesOf(id, "aborted")).toHaveLength(1);
+  expect(ended.state.steps).toMatchObject({ slow: { status: "COMPLETED" } });
+  expect(ended.compensation).toMatchObject({ completed: ["undo_slow"], uncertain: [] });
+  expect(entriesOf(id, "run")).toHaveLength(1);
+});
+
 test("C47: a step that throws fails the instance, and what was done is undone though one undoing throws", async () => {
   await register({
     id: "c47_throws",

@@ -5,7 +5,7 @@ import { isSettled, type InstanceView, type WorkflowDefinition } from "@millrace
 import { createDatabase, eventually } from "@millrace/testkit";
 import pg from "pg";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { align, type Race } from "../support/aligned.ts";
+import { align, type AlignOptions, type Race } from "../support/aligned.ts";
 import { openInstallation, type Installation } from "../support/installation.ts";
 import { expectNothingLeft } from "../support/leftovers.ts";
 
@@ -22,6 +22,8 @@ beforeAll(async () => {
   publisher = new MillraceClient({ baseUrl: other });
 });
 afterAll(() => installation?.close());
+
+const alignment: AlignOptions = { lanes: 4, staggerMs: [-2, -1, 0, 0, 0, 1, 2, 3] };
 
 const condition = "event.payload.pair === workflow.input.pair";
 
@@ -67,7 +69,7 @@ test("1,000 starts whose first step waits, each against its event: none lost, no
       }),
     publish: async () => delivered.push(await publish(pair)),
   }));
-  await align(races, { lanes: 4, staggerMs: [-2, -1, 0, 0, 0, 1, 2, 3] });
+  await align(races, alignment);
 
   expect(await wrongPairs("starts", pairs)).toEqual([]);
   await expectNothingLeft(installation);
@@ -127,8 +129,6 @@ test("the same alignment loses pairs when each side is one statement, and none w
     await openers.query(scratchTables);
     const scratch = { openers, publishers };
     const pairs = pairsOf(600);
-    const alignment = { lanes: 8, staggerMs: [0] };
-
     await align(
       pairs.map((pair) => oneStatementEach(scratch, pair)),
       alignment,

@@ -3,7 +3,7 @@ import type { StepToAdd } from "@millrace/queue";
 import { executionKey } from "@millrace/engine";
 import type { Command } from "@millrace/engine";
 import { loadReads } from "@millrace/store";
-import type { Commit, Key } from "@millrace/store";
+import type { Commit, DueStep, Key } from "@millrace/store";
 import { lookBack } from "./look-back.ts";
 import type { Services } from "./services.ts";
 
@@ -43,6 +43,12 @@ export async function enqueue(services: Services, jobs: readonly StepToAdd[]): P
     services.metrics.enqueueFailures.add({});
     services.log.debug({ err: error }, "jobs not added; the reconciler will");
   }
+}
+
+/** Jobs for executions that have none any more, or go to another worker. */
+export async function enqueueDue(services: Services, steps: readonly DueStep[]): Promise<void> {
+  const jobs = steps.map(({ queue, priority, ...job }) => ({ job, queue, priority, delayMs: 0 }));
+  await enqueue(services, jobs);
 }
 
 /** Jobs for the dispatched executions, those excepted that this worker carries on itself. */

@@ -19,6 +19,7 @@ export type {
   RegisteredVersion,
   StoredDefinition,
 } from "./definitions.ts";
+export { disownSteps, heldSteps, lookAtOnce } from "./disown.ts";
 export {
   makeAllDue,
   overdueAttempts,

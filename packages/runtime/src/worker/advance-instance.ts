@@ -3,7 +3,9 @@ import { triggerPath } from "@millrace/engine";
 import type { AdvanceJob } from "@millrace/queue";
 import type { MatchedWait } from "@millrace/store";
 import { advance } from "../advance.ts";
+import type { Intent } from "../advance.ts";
 import { perform } from "../perform.ts";
+import { persistently } from "./persist.ts";
 import type { WorkerState } from "./run-worker.ts";
 
 /**
@@ -12,12 +14,15 @@ import type { WorkerState } from "./run-worker.ts";
  */
 export async function advanceInstance(worker: WorkerState, job: AdvanceJob, _jobId: string): Promise<void> {
   const { tenantId, instanceId } = job;
-  const advanced = await advance(worker.services, { tenantId, instanceId }, {
+  const intent: Intent = {
     actor: "event",
     cause: "event",
     inbox: true,
     signals: (_snapshot, inbox) => signalsOf(inbox),
-  });
+  };
+  const advanced = await persistently(worker.services.log, () =>
+    advance(worker.services, { tenantId, instanceId }, intent),
+  );
   if (advanced.kind === "committed") await perform(worker.services, advanced.commit);
 }
 

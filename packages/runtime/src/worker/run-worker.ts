@@ -6,6 +6,7 @@ import {
   blockStep,
   claimSteps,
   forgetWorker,
+  lookAtOnce,
   registerWorker,
   releaseSteps,
   unblockSteps,
@@ -13,7 +14,7 @@ import {
 import type { Claimed, ClaimRequest, ClaimedStep, Commit, CommitOutcome, Json } from "@millrace/store";
 import { groupCalls } from "../group.ts";
 import { newWorkerId } from "../ids.ts";
-import { enqueue } from "../perform.ts";
+import { enqueueDue } from "../perform.ts";
 import type { Services } from "../services.ts";
 import { advanceInstance } from "./advance-instance.ts";
 import { startBeat } from "./beat.ts";
@@ -93,9 +94,13 @@ export async function runWorker(services: Services, options: WorkerOptions): Pro
   const beat = await startBeat(services, {
     workerId: worker.id,
     onStale: async () => {
-      holdings.abortAll("the worker was away too long; others have its steps");
+      const former = worker.id;
       worker.id = newWorkerId();
-      await register(worker);
+      // Before their handlers hear of it: what a handler makes of its abort is not the step's failure.
+      const released = await persistently(log, () => releaseSteps(database.db, former));
+      holdings.abortAll("the worker was away too long; others have its steps");
+      await enqueueDue(services, released);
+      await persistently(log, () => register(worker));
       return worker.id;
     },
   });
@@ -170,19 +175,23 @@ async function runStep(worker: WorkerState, claim: Claim, job: StepJob, jobId: s
     services.log.warn({ taskId: job.taskId, instanceId: job.instanceId }, "no such task here");
     return;
   }
-  if (worker.closing) return;
-  const claimed = await claim({
+  if (worker.closing) return lookAtOnce(services.database.db, job);
+  const request = {
     ...job,
-    workerId: worker.id,
     carrier: jobId,
     timeoutMs: known.timeoutMs,
     heartbeatTimeoutMs: known.heartbeatTimeoutMs,
     retry: known.retry as Json,
-  });
+  };
+  const claimed = await persistently(services.log, () =>
+    claim({ ...request, workerId: worker.id }),
+  );
   if (claimed === undefined) return;
   const { snapshot, step } = claimed;
   const { tenantId, workflowId, workflowVersion } = snapshot;
-  const { definition } = await services.definitions.get(tenantId, workflowId, workflowVersion);
+  const { definition } = await persistently(services.log, () =>
+    services.definitions.get(tenantId, workflowId, workflowVersion),
+  );
   const call = definition.steps.get(step.stepId) ?? definition.compensationSteps.get(step.stepId);
   if (call === undefined || !("taskId" in call)) throw new Error(`step "${step.stepId}" is no task`);
   await carryOn(worker, worker.hold({ snapshot, definition, step, call, known }), jobId);
@@ -226,9 +235,8 @@ async function finishWithin(
 
 /** What still runs goes to others at once, and not only after this worker's beat has lapsed. */
 async function handBack({ services, holdings, id }: WorkerState): Promise<void> {
-  const left = holdings.all();
-  if (left.length === 0) return;
+  // Before their handlers hear of it: what a handler makes of its abort is not the step's failure.
+  const released = await releaseSteps(services.database.db, id);
   holdings.abortAll("the worker is shutting down");
-  const freed = await releaseSteps(services.database.db, id);
-  await enqueue(services, freed.map(({ queue, priority, ...job }) => ({ job, queue, priority, delayMs: 0 })));
+  await enqueueDue(services, released);
 }

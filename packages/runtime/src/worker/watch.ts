@@ -1,13 +1,19 @@
-import { lostHolds } from "@millrace/store";
+import { executionKey } from "@millrace/engine";
+import { disownSteps, heldSteps, lostHolds } from "@millrace/store";
+import type { HeldStep } from "@millrace/store";
 import { startLoop } from "../loop.ts";
 import type { Loop } from "../loop.ts";
+import type { Held } from "./held.ts";
 import type { WorkerState } from "./run-worker.ts";
 
 const watchMs = 1_000;
+/** Between the claim and the run of a step lie moments in which the row is ahead. */
+const strayLooks = 3;
 
 /**
- * Finds out which held steps are no longer this worker's, or are awaited by a cancel, and tells their
- * handlers: at once by pub/sub, within a second by the rows themselves.
+ * Keeps what this worker runs and what the rows say that it holds in step. Steps that are no longer its
+ * own, or are awaited by a cancel: their handlers are told, at once by pub/sub, within a second by the
+ * rows themselves. Steps that it holds and does not run: they are given up.
  */
 export function startWatch(worker: WorkerState): Loop {
   const { services, holdings } = worker;
@@ -16,25 +22,10 @@ export function startWatch(worker: WorkerState): Loop {
     const held = holdings.find(String(tenantId), String(instanceId), String(path), Number(iteration));
     held?.abort.abort(new Error(typeof reason === "string" ? reason : "the step was stopped"));
   });
+  const strays = strayHolds(worker);
   const loop = startLoop({ name: "watch", log: services.log, maxDelayMs: watchMs }, async () => {
-    const all = holdings.all();
-    if (all.length === 0) return watchMs;
-    const lost = await lostHolds(
-      services.database.db,
-      worker.id,
-      all.map(({ snapshot, step }) => ({
-        tenantId: snapshot.tenantId,
-        instanceId: snapshot.id,
-        path: step.path,
-        iteration: step.iteration,
-        fence: step.fence,
-      })),
-    );
-    for (const { tenantId, instanceId, path, iteration, fence } of lost) {
-      const held = holdings.find(tenantId, instanceId, path, iteration);
-      if (held === undefined || held.step.fence !== fence) continue;
-      held.abort.abort(new Error("the step was taken away or stopped"));
-    }
+    await abortLost(worker);
+    await strays.disown();
     return watchMs;
   });
   return {
@@ -44,4 +35,46 @@ export function startWatch(worker: WorkerState): Loop {
       await loop.stop();
     },
   };
+}
+
+async function abortLost({ services, holdings, id }: WorkerState): Promise<void> {
+  const all = holdings.all();
+  if (all.length === 0) return;
+  for (const lost of await lostHolds(services.database.db, id, all.map(heldStepOf))) {
+    const { tenantId, instanceId, path, iteration, fence } = lost;
+    const held = holdings.find(tenantId, instanceId, path, iteration);
+    if (held === undefined || held.step.fence !== fence) continue;
+    held.abort.abort(new Error("the step was taken away or stopped"));
+  }
+}
+
+/**
+ * Steps that the rows give to this worker and that it does not run: the answer to a claim, or to the
+ * commit that carried the step on, was lost with its connection. This worker is alive, so nobody would
+ * take them over; it gives them up itself once it has met them `strayLooks` times.
+ */
+function strayHolds(worker: WorkerState) {
+  const { services, holdings } = worker;
+  const { db } = services.database;
+  let seen = new Map<string, number>();
+  return {
+    async disown(): Promise<void> {
+      const running = new Set(holdings.all().map((held) => keyOf(heldStepOf(held))));
+      const strays = (await heldSteps(db, worker.id)).filter((step) => !running.has(keyOf(step)));
+      seen = new Map(strays.map((step) => [keyOf(step), (seen.get(keyOf(step)) ?? 0) + 1]));
+      const given = strays.filter((step) => (seen.get(keyOf(step)) ?? 0) >= strayLooks);
+      if (given.length === 0) return;
+      services.log.warn({ steps: given.length }, "held, but not running here: giving them up");
+      await disownSteps(db, worker.id, given);
+    },
+  };
+}
+
+function heldStepOf({ snapshot, step }: Held): HeldStep {
+  const { path, iteration, fence } = step;
+  return { tenantId: snapshot.tenantId, instanceId: snapshot.id, path, iteration, fence };
+}
+
+function keyOf({ tenantId, instanceId, path, iteration, fence }: HeldStep): string {
+  return `${tenantId}/${instanceId}/${executionKey(path, iteration)}/${fence}`;
 }
