@@ -3,6 +3,7 @@ export { createSnapshot } from "./decide/start.ts";
 export type { NewInstance } from "./decide/start.ts";
 export { decide, isNeeds } from "./decide/decide.ts";
 export { triggerPath } from "./decide/listen.ts";
+export { eventKeyOf } from "./decide/listen.ts";
 export { eventSatisfies, matcherOf, payloadEqualities } from "./decide/wait.ts";
 export type { WaitRef } from "./decide/wait.ts";
 export type * from "./definition/definition.ts";

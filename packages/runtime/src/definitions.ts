@@ -4,6 +4,7 @@ import type { Definition } from "@millrace/engine";
 import {
   canonicalJson,
   getDefinition,
+  latestVersion,
   registerDefinition as storeDefinition,
 } from "@millrace/store";
 import type { Db } from "@millrace/store";
@@ -48,9 +49,11 @@ export function openDefinitionCache(db: Db): DefinitionCache {
   async function load(tenantId: string, workflowId: string, version: number) {
     const stored = await getDefinition(db, tenantId, workflowId, version);
     if (stored === undefined) throw new WorkflowNotFoundError(workflowId, version);
+    // It was validated when it was registered.
+    const document = stored.document as unknown as Parameters<typeof compileDefinition>[0];
     return {
-      definition: compileDefinition(stored.document, stored.version),
-      checkInput: compileInputSchema(stored.document),
+      definition: compileDefinition(document, stored.version),
+      checkInput: compileInputSchema(document),
     };
   }
 
@@ -95,7 +98,7 @@ export async function registerDefinition(
 /** Everything that can be known before a definition runs. @throws InvalidDefinitionError */
 export function checkDefinition(value: unknown) {
   const checked = validateDefinition(value);
-  if ("problems" in checked) throw new InvalidDefinitionError(checked.problems);
+  if (checked.problems !== undefined) throw new InvalidDefinitionError(checked.problems);
   const problems = schemaProblems(checked.document);
   if (problems.length > 0) throw new InvalidDefinitionError(problems);
   return checked;

@@ -1,4 +1,4 @@
-import { candidatePatterns, eventSatisfies, mergeReads, noReads } from "@millrace/engine";
+import { candidatePatterns, eventKeyOf, eventSatisfies, mergeReads, noReads } from "@millrace/engine";
 import type { EventFact } from "@millrace/engine";
 import {
   findWaits,
@@ -9,7 +9,7 @@ import {
   takeOne,
   waitShapes,
 } from "@millrace/store";
-import type { Json, StoredEvent, WaitCandidate, WaitProbe } from "@millrace/store";
+import type { StoredEvent, WaitCandidate, WaitProbe } from "@millrace/store";
 import type { Services } from "./services.ts";
 
 /**
@@ -85,7 +85,7 @@ async function matchAll(
 export async function satisfies(
   services: Services,
   event: StoredEvent,
-  wait: WaitCandidate,
+  wait: Pick<WaitCandidate, "path" | "iteration" | "stepId" | "snapshot">,
 ): Promise<boolean> {
   const { snapshot } = wait;
   const { tenantId, workflowId, workflowVersion } = snapshot;
@@ -112,23 +112,11 @@ export function factOf({ id, pattern, payload, occurredAt, receivedAt }: StoredE
 
 /** What to look up, for each set of event paths by which waits of these patterns are keyed. */
 function probesOf(shapes: readonly string[], event: EventFact): readonly WaitProbe[] {
-  const probes: WaitProbe[] = [];
-  for (const eventPaths of shapes) {
-    const key = eventPaths === "" ? [] : eventPaths.split(" ").map((path) => valueAt(event, path.split(".")));
-    const keyHash = key.includes(undefined) ? null : keyHashOf(key as Json[]);
-    if (keyHash !== null) probes.push({ eventPaths, keyHash });
-  }
-  return probes;
-}
-
-/** Undefined where there is nothing, or nothing that can be equal to something. */
-function valueAt(event: EventFact, path: readonly string[]): Json | undefined {
-  let value: unknown = event;
-  for (const name of path) {
-    if (typeof value !== "object" || value === null || !Object.hasOwn(value, name)) return undefined;
-    value = (value as Record<string, unknown>)[name];
-  }
-  return typeof value === "object" && value !== null ? undefined : (value as Json);
+  return shapes.flatMap((eventPaths) => {
+    const key = eventKeyOf(event, eventPaths === "" ? [] : eventPaths.split(" "));
+    const keyHash = key === undefined ? null : keyHashOf(key);
+    return keyHash === null ? [] : [{ eventPaths, keyHash }];
+  });
 }
 
 /** Tells workers that these instances have something to apply; if that fails, it is found again. */

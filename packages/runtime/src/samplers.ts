@@ -17,7 +17,7 @@ export function sampleInstallation(services: Services, queues: readonly string[]
   metrics.addSampler(async () => {
     const counts = await countByStatus(database.db);
     metrics.instances.replace(
-      counts.map(({ status, count }) => ({ labels: { status }, value: count })),
+      [...counts].map(([status, value]) => ({ labels: { status }, value })),
     );
   });
   metrics.addSampler(async () => {

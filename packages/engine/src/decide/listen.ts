@@ -1,8 +1,9 @@
 import type { Json } from "@millrace/expressions";
-import { ExpressionError } from "@millrace/expressions";
+import { ExpressionError, readPath } from "@millrace/expressions";
 import type { EventMatcher } from "../definition/definition.ts";
 import { BadValueError } from "../errors.ts";
 import type { NewWait } from "../state/decision.ts";
+import type { EventFact } from "../state/signal.ts";
 import type { LiveExecution } from "../state/snapshot.ts";
 import { executionKey } from "../state/snapshot.ts";
 import { evaluateTemplate, scopeFor } from "./scope.ts";
@@ -26,7 +27,7 @@ export function matcherFields(
 ): Pick<NewWait, "pattern" | "eventPaths" | "key"> {
   return {
     pattern: patternOf(evaluateTemplate(turn, matcher.eventPattern)),
-    eventPaths: matcher.conjuncts.map(({ eventPath }) => eventPath.join(".")),
+    eventPaths: matcher.conjuncts.map(({ eventPath }) => pathText(eventPath)),
     key: waitKeyOf(turn, matcher),
   };
 }
@@ -34,6 +35,25 @@ export function matcherFields(
 function patternOf(value: Json | undefined): string {
   if (typeof value === "string" && value !== "") return value;
   throw new BadValueError(`eventPattern must be a text, not ${JSON.stringify(value)}`);
+}
+
+/** A path below the event as one word: names joined by dots, without dots and spaces of their own. */
+function pathText(path: readonly string[]): string {
+  return path.map((name) => encodeURIComponent(name).replaceAll(".", "%2E")).join(".");
+}
+
+/**
+ * The event's values at such paths; undefined where one is missing or no scalar, and so equals nothing.
+ * They are read as an expression would read them.
+ */
+export function eventKeyOf(
+  event: EventFact,
+  eventPaths: readonly string[],
+): readonly Json[] | undefined {
+  const key = eventPaths.map((text) =>
+    readPath(event, text.split(".").map(decodeURIComponent)),
+  );
+  return key.every(isScalar) ? key : undefined;
 }
 
 /**

@@ -17,7 +17,7 @@ const writeEveryMs = 1_000;
 /** Writes what tasks report, and moves their heartbeat clock on, a few times a second at most. */
 export function openProgress({ database, log }: Services) {
   const writtenAt = new Map<string, number>();
-  const writes = new Set<Promise<void>>();
+  const writes = new Set<Promise<unknown>>();
 
   return {
     report(step: HeldStep, progress: Json | undefined, heartbeatTimeoutMs: number | null): void {
@@ -26,7 +26,7 @@ export function openProgress({ database, log }: Services) {
       if (now - (writtenAt.get(key) ?? -writeEveryMs) < writeEveryMs) return;
       writtenAt.set(key, now);
       if (writtenAt.size > 10_000) writtenAt.clear();
-      const write = recordProgress(database.db, step, progress ?? null, heartbeatTimeoutMs)
+      const write: Promise<unknown> = recordProgress(database.db, step, progress ?? null, heartbeatTimeoutMs)
         .catch((error: unknown) => log.debug({ err: error }, "progress not written"))
         .finally(() => writes.delete(write));
       writes.add(write);
