@@ -1,16 +1,18 @@
-import type { JsonText } from "./tables.ts";
+import type { compileDefinition } from "@millrace/engine";
 import { jsonText } from "./json.ts";
-import type { Json } from "./json.ts";
 import { prepared, run, type Db } from "./statement.ts";
 import { decodeCursor, encodeCursor } from "./cursor.ts";
+import type { JsonText } from "./tables.ts";
 
 /** Workflow definitions. A version, once it exists, never changes. */
+
+/** The document as registration has validated it. */
+export type DefinitionDocument = Parameters<typeof compileDefinition>[0];
 
 export interface NewDefinition {
   readonly tenantId: string;
   readonly id: string;
-  /** As JSON; of any type that has a JSON form. */
-  readonly document: unknown;
+  readonly document: DefinitionDocument;
   readonly contentHash: string;
   readonly actor: string;
 }
@@ -20,7 +22,7 @@ export interface StoredDefinition {
   readonly id: string;
   readonly version: number;
   readonly contentHash: string;
-  readonly document: Json;
+  readonly document: DefinitionDocument;
   readonly createdAt: Date;
   readonly createdBy: string;
 }
@@ -164,7 +166,7 @@ function definitionOf(row: DefinitionRow): StoredDefinition {
     id: row.id,
     version: row.version,
     contentHash: row.content_hash,
-    document: JSON.parse(row.document) as Json,
+    document: JSON.parse(row.document) as DefinitionDocument,
     createdAt: row.created_at,
     createdBy: row.created_by,
   };

@@ -141,13 +141,12 @@ export async function recordProgress(
   step: HeldStep & { readonly workerId: string },
   progress: Json,
   heartbeatTimeoutMs: number | null,
-): Promise<boolean> {
+): Promise<void> {
   const { tenantId, instanceId, path, iteration, fence, workerId } = step;
-  const rows = await run<{ ok: boolean }>(db, record, [
+  await run(db, record, [
     ...[tenantId, instanceId, path, iteration, fence, workerId],
     ...[jsonText(progress), heartbeatTimeoutMs],
   ]);
-  return rows.length > 0;
 }
 
 const heartbeatAt = "statement_timestamp() + $8::bigint * interval '1 ms'";
@@ -162,6 +161,5 @@ const record = prepared(
       when timeout_at <= ${heartbeatAt} then 'timeout'
       else 'heartbeat' end
   where tenant_id = $1 and instance_id = $2 and path = $3 and iteration = $4
-    and fence = $5 and worker_id = $6 and status = 'RUNNING'
-  returning true as ok`,
+    and fence = $5 and worker_id = $6 and status = 'RUNNING'`,
 );

@@ -14,6 +14,7 @@ export {
   registerDefinition,
 } from "./definitions.ts";
 export type {
+  DefinitionDocument,
   DefinitionList,
   NewDefinition,
   RegisteredVersion,

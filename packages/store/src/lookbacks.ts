@@ -1,7 +1,6 @@
-import type { Snapshot } from "@millrace/engine";
 import type { Key } from "./commit.ts";
 import { hasHadEvent, storedEventColumns, storedEventOf, waitRefOf } from "./events.ts";
-import type { StoredEvent, StoredEventRow, WaitRef, WaitRow } from "./events.ts";
+import type { StoredEvent, StoredEventRow, WaitCandidate, WaitRef, WaitRow } from "./events.ts";
 import { instanceColumns, snapshotOf } from "./instance-row.ts";
 import type { InstanceRow } from "./instance-row.ts";
 import type { Json } from "./json.ts";
@@ -13,29 +12,31 @@ import { prepared, run, type Db } from "./statement.ts";
  */
 
 /** A wait that has not looked back yet. */
-export interface LookbackWait extends WaitRef {
-  readonly stepId: string | null;
+export interface LookbackWait extends WaitCandidate {
   readonly pattern: string;
-  readonly deliver: "ALL" | "ONE";
-  readonly snapshot: Snapshot;
 }
 
 export interface LookbackRow extends WaitRow, InstanceRow {
   readonly step_id: string | null;
+  readonly purpose: string;
   readonly pattern: string;
   readonly deliver: string;
+  readonly opened: string;
 }
 
 /** For `select`, from tables `w` and `i`. */
 export const lookbackColumns = `w.tenant_id, w.instance_id, w.path, w.iteration,
-    w.key_hash::text as hash, w.step_id, w.pattern, w.deliver, ${instanceColumns}`;
+    w.key_hash::text as hash, w.step_id, w.purpose, w.pattern, w.deliver,
+    w.opened_at::text as opened, ${instanceColumns}`;
 
 export function lookbackWaitOf(row: LookbackRow): LookbackWait {
   return {
     ...waitRefOf(row),
     stepId: row.step_id,
+    purpose: row.purpose as LookbackWait["purpose"],
     pattern: row.pattern,
     deliver: row.deliver as LookbackWait["deliver"],
+    openedAt: row.opened,
     snapshot: snapshotOf(row),
   };
 }
