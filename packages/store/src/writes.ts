@@ -84,7 +84,7 @@ export function ownedSource<Row>(
   });
 }
 
-export const isWritten = "x.ix = any ((select ixs from go))";
+export const isWritten = "x.ix = any ((select ixs from go)::integer[])";
 
 /** Whether a row is the one that `x` names. */
 export function samePlace(alias: string): string {
