@@ -197,6 +197,8 @@ create table history (
   tenant_id text collate "C" not null,
   instance_id uuid not null,
   version integer not null,
+  -- by which a commit is recognised that is handed in again, because its first answer was lost
+  commit_id uuid not null,
   at timestamptz not null,
   engine_rev integer not null,
   actor text not null,

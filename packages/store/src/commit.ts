@@ -17,8 +17,8 @@ import { inTurn } from "./turns.ts";
  * decision's guards. Commits that come together share one statement, in which each still stands or
  * falls alone (see commit-statement.ts).
  *
- * Committing is repeatable: the same `Commit` given twice is written once and answered "committed"
- * both times. A connection that is lost on the way leaves the commit in doubt; the caller hands it in
+ * Committing is repeatable: the same `Commit` object given twice is written once and answered
+ * "committed" both times. A connection that is lost on the way leaves the commit in doubt; the caller hands it in
  * again when the database is back.
  */
 export interface Commit {

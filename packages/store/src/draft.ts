@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import { changesBetween, blankSnapshot, encodeFrontier, executionKey, storedSignal } from "@millrace/engine";
 import type { Command, ExecutionUpdate, NewExecution, NewWait, Signal, Snapshot } from "@millrace/engine";
 import type { Carry, Commit, Key } from "./commit.ts";
@@ -6,6 +7,7 @@ import { jsonText, keyHashOf } from "./json.ts";
 /** A commit as the rows that it is written with. */
 export interface Draft extends Key {
   readonly commit: Commit;
+  readonly commitId: string;
   /** Expected to be stored; the commit makes it one more. */
   readonly version: number;
   readonly next: Snapshot;
@@ -112,6 +114,7 @@ export function draftOf(commit: Commit): Draft {
     tenantId: previous.tenantId,
     instanceId: previous.id,
     commit,
+    commitId: commitIdOf(commit),
     version: previous.version,
     next,
     at,
@@ -142,6 +145,17 @@ export function draftOf(commit: Commit): Draft {
     rows: needs.length + inserts.length + updates.length + opens.length + sets.length,
   };
 }
+
+/** The same for the same object, so that a commit that is handed in again is known as the one it was. */
+function commitIdOf(commit: Commit): string {
+  const known = commitIds.get(commit);
+  if (known !== undefined) return known;
+  const id = randomUUID();
+  commitIds.set(commit, id);
+  return id;
+}
+
+const commitIds = new WeakMap<Commit, string>();
 
 /** What a decision saw of claims, which leave no other trace, goes into the history before it. */
 function observed(executions: readonly string[], signals: readonly Signal[]): readonly Signal[] {

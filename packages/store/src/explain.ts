@@ -65,16 +65,11 @@ export async function explainCreates(
   });
 }
 
-/**
- * Two commits that agree in all of this are the same decision: it follows from the version, the
- * signals and the time.
- */
 function isMine(alias: string): string {
   return `exists (
     select from history h
     where h.tenant_id = ${alias}.tenant_id and h.instance_id = ${alias}.instance_id
-      and h.version = ${alias}.version + 1 and h.at = ${alias}.at and h.actor = ${alias}.actor
-      and h.signals::text = ${alias}.signals)`;
+      and h.version = ${alias}.version + 1 and h.commit_id = ${alias}.commit_id)`;
 }
 
 const identityColumns = {
@@ -82,9 +77,7 @@ const identityColumns = {
   tenant_id: { type: "text", of: ({ draft }: Owned<undefined>) => draft.tenantId },
   instance_id: { type: "uuid", of: ({ draft }: Owned<undefined>) => draft.instanceId },
   version: { type: "integer", of: ({ draft }: Owned<undefined>) => draft.version },
-  at: { type: "timestamptz", of: ({ draft }: Owned<undefined>) => draft.at },
-  actor: { type: "text", of: ({ draft }: Owned<undefined>) => draft.actor },
-  signals: { type: "text", of: ({ draft }: Owned<undefined>) => draft.signals },
+  commit_id: { type: "uuid", of: ({ draft }: Owned<undefined>) => draft.commitId },
 } as const;
 
 const identities = rowSource<Owned<undefined>>(identityColumns);

@@ -163,6 +163,7 @@ export interface HistoryTable {
   readonly tenant_id: string;
   readonly instance_id: string;
   readonly version: number;
+  readonly commit_id: string;
   readonly at: Time;
   readonly engine_rev: number;
   readonly actor: string;

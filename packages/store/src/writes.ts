@@ -364,9 +364,9 @@ const mostKnownShapes = 10_000;
 export function insertHistory(commits: From): string {
   return `recorded as (
     insert into history (
-      tenant_id, instance_id, version, at, engine_rev, actor, signals, changes, entries)
-    select x.tenant_id, x.instance_id, x.version + 1, x.at, ${engineRev}, x.actor, x.signals,
-      x.changes, x.entries
+      tenant_id, instance_id, version, commit_id, at, engine_rev, actor, signals, changes, entries)
+    select x.tenant_id, x.instance_id, x.version + 1, x.commit_id, x.at, ${engineRev}, x.actor,
+      x.signals, x.changes, x.entries
     from ${commits("x")}
     where ${isWritten})`;
 }
@@ -378,6 +378,7 @@ export const commitSource = rowSource<Owned<undefined>>({
   instance_id: { type: "uuid", of: ({ draft }) => draft.instanceId },
   version: { type: "integer", of: ({ draft }) => draft.version },
   needs: { type: "integer", of: ({ draft }) => draft.needs.length + draft.freeWaits.length },
+  commit_id: { type: "uuid", of: ({ draft }) => draft.commitId },
   at: { type: "timestamptz", of: ({ draft }) => draft.at },
   actor: { type: "text", of: ({ draft }) => draft.actor },
   status: { type: "text", of: ({ draft }) => draft.next.status },
