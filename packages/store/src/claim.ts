@@ -101,7 +101,10 @@ const source = rowSource<{ readonly ix: number; readonly request: ClaimRequest }
   carrier: { type: "text", of: ({ request }) => request.carrier },
   timeout_ms: { type: "bigint", of: ({ request }) => request.timeoutMs },
   heartbeat_ms: { type: "bigint", of: ({ request }) => request.heartbeatTimeoutMs },
-  retry: { type: "json", of: ({ request: { retry } }) => (retry === null ? null : jsonText(retry)) },
+  retry: {
+    type: "json",
+    of: ({ request: { retry } }) => (retry === null ? null : jsonText(retry)),
+  },
 });
 
 const timeout = "coalesce(s.timeout_ms, x.timeout_ms)";

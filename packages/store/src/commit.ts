@@ -172,7 +172,11 @@ async function writeAll(
     }
   }
   for (const chunk of chunksOf(drafts)) {
-    const answers = await writeHalving(db, chunk.map(({ draft }) => draft), write);
+    const answers = await writeHalving(
+      db,
+      chunk.map(({ draft }) => draft),
+      write,
+    );
     for (const [at, { index }] of chunk.entries()) {
       outcomes[index] = answers[at] as CommitOutcome | Error;
     }

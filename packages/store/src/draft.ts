@@ -1,6 +1,19 @@
 import { randomUUID } from "node:crypto";
-import { changesBetween, blankSnapshot, encodeFrontier, executionKey, storedSignal } from "@millrace/engine";
-import type { Command, ExecutionUpdate, NewExecution, NewWait, Signal, Snapshot } from "@millrace/engine";
+import {
+  changesBetween,
+  blankSnapshot,
+  encodeFrontier,
+  executionKey,
+  storedSignal,
+} from "@millrace/engine";
+import type {
+  Command,
+  ExecutionUpdate,
+  NewExecution,
+  NewWait,
+  Signal,
+  Snapshot,
+} from "@millrace/engine";
 import type { Carry, Commit, Key } from "./commit.ts";
 import { jsonText, keyHashOf } from "./json.ts";
 
@@ -33,8 +46,8 @@ export interface Draft extends Key {
   readonly opens: readonly WaitInsert[];
   readonly rekeys: readonly (Place & { readonly keyHash: string | null })[];
   readonly closes: readonly Place[];
-  readonly sets: readonly (CommandOf<"setTimer">)[];
-  readonly clears: readonly (CommandOf<"clearTimer">)[];
+  readonly sets: readonly CommandOf<"setTimer">[];
+  readonly clears: readonly CommandOf<"clearTimer">[];
   readonly settles: boolean;
   /** Rows beside the instance's and the history's. */
   readonly rows: number;
@@ -128,9 +141,7 @@ export function draftOf(commit: Commit): Draft {
     compensation: changed("compensation"),
     frontier: jsonText(encodeFrontier(next)),
     signals: jsonText(observed(decision.observedRunning, signals).map(storedSignal)),
-    changes: jsonText(
-      changesBetween(isFirst ? blankSnapshot(previous) : previous, next),
-    ),
+    changes: jsonText(changesBetween(isFirst ? blankSnapshot(previous) : previous, next)),
     entries: jsonText(decision.entries),
     needs,
     freeWaits: guards.filter((guard) => guard.kind === "waitUnmatched"),

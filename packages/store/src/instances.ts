@@ -114,7 +114,9 @@ interface OfInstance {
   readonly instance_id: string;
 }
 
-function grouped<Row extends OfInstance>(rows: readonly Row[]): ReadonlyMap<string, readonly Row[]> {
+function grouped<Row extends OfInstance>(
+  rows: readonly Row[],
+): ReadonlyMap<string, readonly Row[]> {
   const groups = new Map<string, Row[]>();
   for (const row of rows) {
     const name = nameOf(row.tenant_id, row.instance_id);

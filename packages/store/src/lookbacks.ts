@@ -78,14 +78,10 @@ export async function findPastEvents(
   const { tenantId, instanceId, path, iteration, pattern } = wait;
   const isLiteral = !pattern.includes("*");
   const like = isLiteral ? pattern : likeOf(pattern);
-  const rows = await run<StoredEventRow>(
-    db,
-    isLiteral ? pastOfName : pastOfPattern,
-    [
-      ...[tenantId, instanceId, path, iteration, like, limit, after?.id ?? null],
-      ...[JSON.stringify(documentOf(equalities)), ...(isLiteral ? [] : [regexOf(pattern)])],
-    ],
-  );
+  const rows = await run<StoredEventRow>(db, isLiteral ? pastOfName : pastOfPattern, [
+    ...[tenantId, instanceId, path, iteration, like, limit, after?.id ?? null],
+    ...[JSON.stringify(documentOf(equalities)), ...(isLiteral ? [] : [regexOf(pattern)])],
+  ]);
   return rows.map(storedEventOf);
 }
 
@@ -115,9 +111,7 @@ function regexOf(pattern: string): string {
   const open = segments.at(-1) === "**";
   if (open) segments.pop();
   const literal = segments
-    .map((segment) =>
-      segment === "*" ? "[^.]+" : segment.replace(/[\\^$.|?*+()[\]{}]/g, "\\$&"),
-    )
+    .map((segment) => (segment === "*" ? "[^.]+" : segment.replace(/[\\^$.|?*+()[\]{}]/g, "\\$&")))
     .join("\\.");
   if (!open) return `^${literal}$`;
   return literal === "" ? "^" : `^${literal}(\\.|$)`;

@@ -117,10 +117,12 @@ export function childWrites(
     from.shapes && insertShapes(from.shapes),
     from.opens && openWaits(from.opens),
     from.rekeys && rekeyWaits(from.rekeys),
-    from.closes && `closed as (delete from waits w using ${from.closes("x")}
+    from.closes &&
+      `closed as (delete from waits w using ${from.closes("x")}
       where ${isWritten} and ${samePlace("w")})`,
     from.sets && setTimers(from.sets),
-    from.clears && `cleared as (delete from timers t using ${from.clears("x")}
+    from.clears &&
+      `cleared as (delete from timers t using ${from.clears("x")}
       where ${isWritten} and ${samePlace("t")} and t.kind = x.kind)`,
     ...(from.settles === undefined ? [] : settle(from.settles)),
   ];

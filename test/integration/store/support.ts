@@ -1,14 +1,36 @@
 import { randomBytes, randomUUID } from "node:crypto";
-import { createDatabase } from "@millrace/testkit";
 import { createSnapshot } from "@millrace/engine";
-import type { Definition, Decision, LiveExecution, NewExecution, Signal, Snapshot } from "@millrace/engine";
-import { commitBatch, createBatch, openDatabase } from "@millrace/store";
-import type { ClaimRequest, Commit, CommitOutcome, DatabaseHandle, Db } from "@millrace/store";
+import type {
+  Command,
+  Decision,
+  Definition,
+  ExecutionUpdate,
+  LiveExecution,
+  NewExecution,
+  NewWait,
+  Signal,
+  Snapshot,
+} from "@millrace/engine";
+import { commitBatch, createBatch, findWaits, keyHashOf, openDatabase } from "@millrace/store";
+import type {
+  ClaimRequest,
+  Commit,
+  CommitOutcome,
+  DatabaseHandle,
+  Db,
+  Json,
+  NewEvent,
+  StoredEvent,
+  WaitCandidate,
+  WaitSearch,
+} from "@millrace/store";
+import { createDatabase } from "@millrace/testkit";
+import { sql } from "kysely";
+import pg from "pg";
 
 /** Commits written by hand: what the store does must not depend on what the engine decides. */
 
 export const tenantId = "test";
-export const noWorker = "00000000-0000-7000-8000-000000000000";
 
 export interface OpenedDatabase extends DatabaseHandle {
   drop(): Promise<void>;
@@ -16,7 +38,11 @@ export interface OpenedDatabase extends DatabaseHandle {
 
 export async function openTestDatabase(poolSize = 10): Promise<OpenedDatabase> {
   const created = await createDatabase();
-  const database = await openDatabase({ url: created.url, poolSize, applicationName: "store-test" });
+  const database = await openDatabase({
+    url: created.url,
+    poolSize,
+    applicationName: "store-test",
+  });
   return {
     ...database,
     async drop() {
@@ -131,12 +157,19 @@ export function firstCommit(
   const running: Partial<Snapshot> = {
     status: "RUNNING",
     startedAt: previous.createdAt,
-    live: Object.fromEntries(inserts.map((row) => [`${row.path}#${row.iteration}`, live(row.path)])),
+    live: Object.fromEntries(
+      inserts.map((row) => [`${row.path}#${row.iteration}`, live(row.path)]),
+    ),
   };
-  return commit(previous, running, { inserts, ...fields }, {
-    create: { metadata: null, deadline: null },
-    ...rest,
-  });
+  return commit(
+    previous,
+    running,
+    { inserts, ...fields },
+    {
+      create: { metadata: null, deadline: null },
+      ...rest,
+    },
+  );
 }
 
 /** Creates an instance and answers its snapshot at version 1. */
@@ -177,7 +210,12 @@ export function claimRequest(
 /** The result of the held step `path`, and the step that follows it, if any. */
 export function result(
   previous: Snapshot,
-  { path = "a", fence = 1, workerId, output = { ok: true } as never }: {
+  {
+    path = "a",
+    fence = 1,
+    workerId,
+    output = { ok: true } as never,
+  }: {
     readonly path?: string;
     readonly fence?: number;
     readonly workerId: string;
@@ -229,4 +267,110 @@ export function result(
 
 export function workerId(): string {
   return randomUUID();
+}
+
+export function stepUpdate(path: string, fields: Partial<ExecutionUpdate> = {}): ExecutionUpdate {
+  return {
+    path,
+    iteration: 1,
+    status: "COMPLETED",
+    attempt: 1,
+    output: undefined,
+    error: null,
+    completion: null,
+    completedAt: null,
+    retryAt: null,
+    awaited: false,
+    ...fields,
+  };
+}
+
+export function openWait(path: string, pattern: string, fields: Partial<NewWait> = {}): Command {
+  return {
+    kind: "openWait",
+    wait: {
+      path,
+      iteration: 1,
+      stepId: path,
+      purpose: "STEP",
+      pattern,
+      eventPaths: [],
+      key: [],
+      deliver: "ALL",
+      lookbackFrom: null,
+      ...fields,
+    },
+  };
+}
+
+export function newEvent(fields: Partial<NewEvent> = {}): NewEvent {
+  return {
+    tenantId,
+    id: randomUUID(),
+    pattern: "thing.happened",
+    payload: {},
+    occurredAt: new Date(),
+    actor: "test",
+    ...fields,
+  };
+}
+
+/** Candidates among waits that are not keyed, or that are keyed by `values`. */
+export async function waitsOf(
+  db: Db,
+  event: StoredEvent,
+  probe: { readonly eventPaths: string; readonly values: readonly Json[] } = {
+    eventPaths: "",
+    values: [],
+  },
+  fields: Partial<WaitSearch> = {},
+): Promise<readonly WaitCandidate[]> {
+  return findWaits(db, {
+    event,
+    patterns: [event.pattern],
+    probes: [{ eventPaths: probe.eventPaths, keyHash: keyHashOf(probe.values) ?? "0" }],
+    purpose: "STEP",
+    limit: 100,
+    ...fields,
+  });
+}
+
+/** A transaction on a connection of its own, to be in the way of others. */
+export function openTransaction(url: string) {
+  const client = new pg.Client({ connectionString: url });
+  const begun = client.connect().then(() => client.query("begin"));
+  return {
+    async run(text: string): Promise<void> {
+      await begun;
+      await client.query(text);
+    },
+    async commit(): Promise<void> {
+      await client.query("commit");
+      await client.end();
+    },
+  };
+}
+
+/** Whether some statement waits for a lock. */
+export async function isWaiting(db: Db): Promise<boolean> {
+  const { rows } = await sql<{ n: number }>`
+    select count(*)::integer as n from pg_stat_activity
+    where datname = current_database() and wait_event_type = 'Lock'`.execute(db);
+  return (rows[0]?.n ?? 0) > 0;
+}
+
+/** How many statements this process sends while `act` runs, on whatever connection. */
+export async function statementsOf(act: () => Promise<unknown>): Promise<number> {
+  const original = pg.Client.prototype.query;
+  let count = 0;
+  pg.Client.prototype.query = function counted(this: pg.Client, ...args: unknown[]) {
+    count += 1;
+    return Reflect.apply(original, this, args) as unknown;
+  } as typeof original;
+  try {
+    await act();
+  } finally {
+    pg.Client.prototype.query = original;
+  }
+  return count;
 }

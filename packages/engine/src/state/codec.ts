@@ -39,13 +39,7 @@ export interface StoredSnapshot extends Omit<Snapshot, keyof Frontier> {
 type WaitKey = readonly Json[] | "NEVER";
 type Frontier = Pick<
   Snapshot,
-  | "live"
-  | "iterations"
-  | "completions"
-  | "completedSteps"
-  | "lastOutput"
-  | "timers"
-  | "triggerKeys"
+  "live" | "iterations" | "completions" | "completedSteps" | "lastOutput" | "timers" | "triggerKeys"
 >;
 
 const format = 1;
