@@ -1,0 +1,441 @@
+import type { Snapshot } from "@millrace/engine";
+import {
+  beat,
+  blockStep,
+  claimSteps,
+  forgetWorker,
+  liveWorkers,
+  loadReads,
+  lostHolds,
+  makeAllDue,
+  openBeat,
+  openDatabase,
+  overdueAttempts,
+  recordProgress,
+  registerWorker,
+  releaseSteps,
+  takeDueSteps,
+  takeLapsedSteps,
+  unblockSteps,
+} from "@millrace/store";
+import type { Db } from "@millrace/store";
+import { sql } from "kysely";
+import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import {
+  blank,
+  claimRequest,
+  commit,
+  commitOne,
+  create,
+  execution,
+  firstCommit,
+  openTestDatabase,
+  openTransaction,
+  result,
+  stepUpdate,
+  tenantId,
+  workerId,
+} from "./support.ts";
+import type { OpenedDatabase } from "./support.ts";
+
+let database: OpenedDatabase;
+beforeAll(async () => {
+  database = await openTestDatabase();
+});
+afterAll(() => database.drop());
+beforeEach(async () => {
+  await sql`truncate step_executions, workflow_instances, workers, history`.execute(database.db);
+});
+
+test("a claim takes the step and brings its instance along", async () => {
+  const { db } = database;
+  const worker = await startWorker();
+  const first = firstCommit(blank({ variables: { a: 1 } }), {
+    inserts: [execution("a", { input: null, timeoutMs: 5_000 })],
+  });
+  const snapshot = await create(db, first);
+
+  const [claimed] = await claimSteps(db, [
+    claimRequest(snapshot, worker, { carrier: "job-9", timeoutMs: 1, heartbeatTimeoutMs: 2_000 }),
+  ]);
+
+  expect(claimed?.snapshot).toEqual(snapshot);
+  expect(claimed?.step).toEqual({
+    stepId: "a",
+    path: "a",
+    iteration: 1,
+    taskId: "noop",
+    attempt: 1,
+    fence: 1,
+    deliveries: 1,
+    input: null,
+    timeoutMs: 5_000,
+    heartbeatTimeoutMs: null,
+    compensates: null,
+    carrier: "job-9",
+  });
+  const row = await rowOf(snapshot);
+  expect(row).toMatchObject({ status: "RUNNING", worker_id: worker, due_clock: "heartbeat" });
+  expect((row?.timeout_at?.getTime() ?? 0) - (row?.started_at?.getTime() ?? 0)).toBe(5_000);
+  expect((row?.due_at?.getTime() ?? 0) - (row?.started_at?.getTime() ?? 0)).toBe(2_000);
+});
+
+test("of many who claim one step one gets it", async () => {
+  const { db } = database;
+  const snapshot = await create(db);
+
+  const claims = await Promise.all(
+    Array.from({ length: 20 }, () => claimSteps(db, [claimRequest(snapshot, workerId())])),
+  );
+  const inOneBatch = await claimSteps(db, [
+    claimRequest(await create(db), workerId()),
+    claimRequest(snapshot, workerId(), { fence: 1 }),
+  ]);
+
+  expect(claims.flat().filter((claim) => claim !== undefined)).toHaveLength(1);
+  expect(inOneBatch.map((claim) => claim !== undefined)).toEqual([true, false]);
+  expect(await rowOf(snapshot)).toMatchObject({ fence: 1, deliveries: 1 });
+});
+
+test("two jobs for one step in one batch are one claim", async () => {
+  const { db } = database;
+  const snapshot = await create(db);
+
+  const claims = await claimSteps(db, [
+    claimRequest(snapshot, workerId(), { carrier: "one" }),
+    claimRequest(snapshot, workerId(), { carrier: "two" }),
+  ]);
+
+  expect(claims.filter((claim) => claim !== undefined)).toHaveLength(1);
+});
+
+test("a job of another attempt or fence claims nothing", async () => {
+  const { db } = database;
+  const snapshot = await create(db);
+
+  const claims = await claimSteps(db, [
+    claimRequest(snapshot, workerId(), { attempt: 2 }),
+    claimRequest(snapshot, workerId(), { fence: 1 }),
+    claimRequest(snapshot, workerId(), { path: "b" }),
+    claimRequest(snapshot, workerId(), { tenantId: "other" }),
+  ]);
+
+  expect(claims).toEqual([undefined, undefined, undefined, undefined]);
+  expect(await rowOf(snapshot)).toMatchObject({ status: "PENDING", fence: 0 });
+});
+
+test("a retry is not claimed before its time, and is due when it has come", async () => {
+  const { db } = database;
+  const worker = await startWorker();
+  const snapshot = await create(db);
+  await claimSteps(db, [claimRequest(snapshot, worker)]);
+  const retryAt = new Date(Date.now() + 300);
+  await commitOne(
+    db,
+    commit(snapshot, {}, { updates: [stepUpdate("a", { status: "RETRYING", attempt: 2, retryAt })] }),
+  );
+  const request = claimRequest(snapshot, worker, { attempt: 2, fence: 1 });
+
+  expect(await claimSteps(db, [request])).toEqual([undefined]);
+  expect(await takeDueSteps(db, 10)).toEqual([]);
+  await new Promise((resolve) => setTimeout(resolve, retryAt.getTime() - Date.now() + 20));
+
+  expect(await takeDueSteps(db, 10)).toMatchObject([{ path: "a", attempt: 2, fence: 1 }]);
+  const [claimed] = await claimSteps(db, [request]);
+  expect(claimed?.step).toMatchObject({ attempt: 2, fence: 2, deliveries: 2 });
+});
+
+test("rows that somebody has locked are not waited for", async () => {
+  const { db } = database;
+  const [locked, free] = [await create(db), await create(db)];
+  const other = openTransaction(database.url);
+  await other.run(`select from step_executions where instance_id = '${locked.id}' for update`);
+
+  const claims = await claimSteps(db, [
+    claimRequest(locked, workerId()),
+    claimRequest(free, workerId()),
+  ]);
+  await other.commit();
+
+  expect(claims.map((claim) => claim !== undefined)).toEqual([false, true]);
+});
+
+test("a step whose job did not come is due, later each time", async () => {
+  const { db } = database;
+  const snapshot = await create(db);
+  expect(await takeDueSteps(db, 10)).toEqual([]);
+
+  const waits: number[] = [];
+  for (let look = 0; look < 7; look++) {
+    await sql`update step_executions set look_at = now() - interval '1 s'`.execute(db);
+    expect(await takeDueSteps(db, 10)).toEqual([
+      {
+        ...{ tenantId, instanceId: snapshot.id, path: "a", iteration: 1, attempt: 1, fence: 0 },
+        ...{ taskId: "noop", queue: "default", priority: 0 },
+      },
+    ]);
+    expect(await takeDueSteps(db, 10)).toEqual([]);
+    const row = await rowOf(snapshot);
+    waits.push(Math.round(((row?.look_at?.getTime() ?? 0) - Date.now()) / 1_000));
+  }
+
+  expect(waits).toEqual([30, 60, 120, 240, 480, 600, 600]);
+});
+
+test("what a silent worker holds is freed once, what an awaited step does is left alone", async () => {
+  const { db } = database;
+  const [silent, alive] = [await startWorker(), await startWorker()];
+  const [lost, awaited, held, orphan] = await Promise.all([
+    claimedBy(silent),
+    claimedBy(silent),
+    claimedBy(alive),
+    claimedBy(workerId()),
+  ]);
+  await sql`update step_executions set awaited = true where instance_id = ${awaited.id}`.execute(db);
+  await sql`update workers set beat_at = now() - interval '5 s' where id = ${silent}`.execute(db);
+  const options = { lapseMs: 4_000, mostDeliveries: 5, limit: 10 };
+
+  const { free, poisoned } = await takeLapsedSteps(db, options);
+  const again = await takeLapsedSteps(db, options);
+
+  expect(free.map(({ instanceId }) => instanceId).toSorted()).toEqual([lost.id, orphan.id].toSorted());
+  expect(free[0]).toMatchObject({ fence: 2, attempt: 1, taskId: "noop" });
+  expect(poisoned).toEqual([]);
+  expect(again).toEqual({ free: [], poisoned: [] });
+  expect(await rowOf(lost)).toMatchObject({ status: "PENDING", worker_id: null, deliveries: 1 });
+  expect(await rowOf(awaited)).toMatchObject({ status: "RUNNING" });
+  expect(await rowOf(held)).toMatchObject({ status: "RUNNING" });
+});
+
+test("a step that has killed too many workers is shown and not handed on", async () => {
+  const { db } = database;
+  const snapshot = await claimedBy(workerId());
+  await sql`update step_executions set deliveries = 5`.execute(db);
+
+  const lapsed = await takeLapsedSteps(db, { lapseMs: 4_000, mostDeliveries: 5, limit: 10 });
+
+  expect(lapsed.free).toEqual([]);
+  expect(lapsed.poisoned).toMatchObject([{ instanceId: snapshot.id, deliveries: 5 }]);
+  expect(await rowOf(snapshot)).toMatchObject({ status: "RUNNING", fence: 1 });
+});
+
+test("a redelivered job takes over only what travels under it", async () => {
+  const { db } = database;
+  const dead = workerId();
+  const [mine, other] = [await create(db), await create(db)];
+  await claimSteps(db, [
+    claimRequest(mine, dead, { carrier: "mine" }),
+    claimRequest(other, dead, { carrier: "other" }),
+  ]);
+
+  const { free } = await takeLapsedSteps(db, {
+    ...{ lapseMs: 4_000, mostDeliveries: 5, limit: 10 },
+    carrier: "mine",
+  });
+
+  expect(free.map(({ instanceId }) => instanceId)).toEqual([mine.id]);
+});
+
+test("a worker hears which of its steps are no longer its own", async () => {
+  const { db } = database;
+  const worker = await startWorker();
+  const [kept, taken, awaited] = await Promise.all([
+    claimedBy(worker),
+    claimedBy(worker),
+    claimedBy(worker),
+  ]);
+  await sql`update step_executions set fence = 2 where instance_id = ${taken.id}`.execute(db);
+  await sql`update step_executions set awaited = true where instance_id = ${awaited.id}`.execute(db);
+  const holds = [kept, taken, awaited].map(({ id }) => ({
+    ...{ tenantId, instanceId: id, path: "a", iteration: 1, fence: 1 },
+  }));
+
+  const lost = await lostHolds(db, worker, holds);
+
+  expect(lost.map(({ instanceId }) => instanceId)).toEqual([taken.id, awaited.id]);
+});
+
+test("a worker that shuts down hands back what it holds, for others at once", async () => {
+  const { db } = database;
+  const worker = await startWorker();
+  const snapshot = await claimedBy(worker);
+
+  const released = await releaseSteps(db, worker);
+
+  expect(released).toMatchObject([{ instanceId: snapshot.id, fence: 2 }]);
+  expect(await takeDueSteps(db, 10)).toMatchObject([{ instanceId: snapshot.id, fence: 2 }]);
+  const [claimed] = await claimSteps(db, [claimRequest(snapshot, workerId(), { fence: 2 })]);
+  expect(claimed?.step).toMatchObject({ fence: 3, deliveries: 2 });
+});
+
+test("a step of an unknown task stays, says why, and is due when a worker knows it", async () => {
+  const { db } = database;
+  const snapshot = await create(db);
+  const request = claimRequest(snapshot, workerId());
+
+  await blockStep(db, request, "task:noop");
+  const blocked = await rowOf(snapshot);
+  const unblocked = await unblockSteps(db, ["echo", "noop"]);
+
+  expect(blocked).toMatchObject({ status: "PENDING", blocked: "task:noop", looks: 1 });
+  expect(unblocked).toBe(1);
+  expect(await takeDueSteps(db, 10)).toHaveLength(1);
+  const [claimed] = await claimSteps(db, [request]);
+  expect(claimed).toBeDefined();
+  expect(await rowOf(snapshot)).toMatchObject({ blocked: null });
+});
+
+test("an attempt whose clock ran out is told after a grace, with its task's policy", async () => {
+  const { db } = database;
+  const worker = await startWorker();
+  const snapshot = await create(db);
+  const retry = { maxAttempts: 7 };
+  await claimSteps(db, [claimRequest(snapshot, worker, { timeoutMs: 60_000, retry })]);
+  expect(await overdueAttempts(db, 10)).toEqual([]);
+
+  await sql`update step_executions set due_at = now() - interval '1 s'`.execute(db);
+  const early = await overdueAttempts(db, 10);
+  await sql`update step_executions set due_at = now() - interval '3 s'`.execute(db);
+  const late = await overdueAttempts(db, 10);
+
+  expect(early).toEqual([]);
+  expect(late).toEqual([
+    {
+      ...{ tenantId, instanceId: snapshot.id, workflowId: "wf", workflowVersion: 1, stepId: "a" },
+      ...{ path: "a", iteration: 1, attempt: 1, fence: 1, clock: "timeout", retry },
+    },
+  ]);
+});
+
+test("progress is kept and moves the heartbeat on, but not beyond the attempt's own time", async () => {
+  const { db } = database;
+  const worker = await startWorker();
+  const snapshot = await create(db);
+  await claimSteps(db, [
+    claimRequest(snapshot, worker, { timeoutMs: 10_000, heartbeatTimeoutMs: 1_000 }),
+  ]);
+  const hold = { tenantId, instanceId: snapshot.id, path: "a", iteration: 1, fence: 1 };
+
+  await recordProgress(db, { ...hold, workerId: worker }, { done: 3 }, 5_000);
+  const moved = await rowOf(snapshot);
+  await recordProgress(db, { ...hold, workerId: worker }, null, 60_000);
+  const bounded = await rowOf(snapshot);
+  await recordProgress(db, { ...hold, fence: 2, workerId: worker }, "stale", 60_000);
+
+  expect(moved).toMatchObject({ progress: '{"done":3}', due_clock: "heartbeat" });
+  expect(bounded).toMatchObject({ progress: "null", due_clock: "timeout" });
+  expect(bounded?.due_at).toEqual(bounded?.timeout_at);
+  expect(await rowOf(snapshot)).toEqual(bounded);
+});
+
+test("a beat that was silent too long is refused, and the worker counts as gone", async () => {
+  const { db } = database;
+  const worker = await startWorker();
+  const connection = openBeat(database.url);
+
+  expect(await beat(db, worker)).toBe(true);
+  expect(await connection.pulse(worker)).toBe(true);
+  expect((await liveWorkers(db)).map(({ id }) => id)).toEqual([worker]);
+  await sql`update workers set beat_at = now() - interval '5 s'`.execute(db);
+  expect(await beat(db, worker)).toBe(false);
+  expect(await connection.pulse(worker)).toBe(false);
+  expect(await liveWorkers(db)).toEqual([]);
+  await forgetWorker(db, worker);
+  expect(await beat(db, worker)).toBe(false);
+  await connection.close();
+});
+
+test("after the queue lost everything each PENDING step is due, spread over time", async () => {
+  const { db } = database;
+  await sql`
+    insert into step_executions (tenant_id, instance_id, path, iteration, step_id, type, status,
+      attempt, task_id, queue, created_at, look_at)
+    select ${tenantId}, gen_random_uuid(), 'a', 1, 'a', 'TASK',
+      case when n <= 12000 then 'PENDING' else 'RUNNING' end, 1, 'noop', 'default', now(),
+      now() + interval '1 hour'
+    from generate_series(1, 12001) n`.execute(db);
+
+  const due = await makeAllDue(db);
+
+  expect(due).toBe(12_000);
+  const { rows } = await sql<{ first: number; last: number; n: number }>`
+    select extract(epoch from min(look_at) - now())::float8 as first,
+      extract(epoch from max(look_at) - now())::float8 as last, count(distinct look_at)::int as n
+    from step_executions where status = 'PENDING'`.execute(db);
+  expect(rows[0]?.first).toBeLessThan(0.1);
+  expect(rows[0]?.last).toBeGreaterThan(4);
+  expect(rows[0]?.last).toBeLessThan(6.1);
+  expect(rows[0]?.n).toBe(12_000);
+});
+
+test("claims, commits and sweeps cost the same in a table of many rows", async () => {
+  const { db } = database;
+  await sql`
+    insert into step_executions (tenant_id, instance_id, path, iteration, step_id, type, status,
+      attempt, task_id, queue, created_at, completed_at)
+    select ${tenantId}, ('00000000-0000-0000-0000-' || lpad((n % 50)::text, 12, '0'))::uuid,
+      's' || n, 1, 's' || n, 'TASK', 'COMPLETED', 1, 'noop', 'default', now(), now()
+    from generate_series(1, 50000) n`.execute(db);
+  const worker = await startWorker();
+  const snapshot = await create(db);
+  // The instance too has many steps behind it.
+  await sql`
+    update step_executions set instance_id = ${snapshot.id}
+    where instance_id = '00000000-0000-0000-0000-000000000001'`.execute(db);
+  await sql`analyze`.execute(db);
+
+  const reads = await rowsRead(database.url, async (one) => {
+    await claimSteps(one, [claimRequest(snapshot, worker)]);
+    await takeDueSteps(one, 10);
+    await takeLapsedSteps(one, { lapseMs: 4_000, mostDeliveries: 5, limit: 10 });
+    await overdueAttempts(one, 10);
+    await lostHolds(one, worker, [
+      { tenantId, instanceId: snapshot.id, path: "a", iteration: 1, fence: 1 },
+    ]);
+    await commitOne(one, result(snapshot, { workerId: worker }, "b"));
+    await loadReads(one, { tenantId, instanceId: snapshot.id }, [{ kind: "latest", path: "a" }]);
+  });
+
+  expect(reads.scanned).toBe(0);
+  expect(reads.fetched).toBeGreaterThan(5);
+  expect(reads.fetched).toBeLessThan(20);
+});
+
+async function startWorker(): Promise<string> {
+  const id = workerId();
+  await registerWorker(database.db, {
+    ...{ id, host: "test", pid: 1, tasks: ["noop"], queues: ["default"] },
+  });
+  return id;
+}
+
+async function claimedBy(worker: string): Promise<Snapshot> {
+  const snapshot = await create(database.db);
+  await claimSteps(database.db, [claimRequest(snapshot, worker)]);
+  return snapshot;
+}
+
+async function rowOf({ id }: Snapshot) {
+  return database.db
+    .selectFrom("step_executions")
+    .selectAll()
+    .where("instance_id", "=", id)
+    .executeTakeFirst();
+}
+
+/** Rows of `step_executions` that were read by scanning, and by index, as one connection counts. */
+async function rowsRead(url: string, act: (db: Db) => Promise<void>) {
+  const one = await openDatabase({ url, poolSize: 1 });
+  const read = async () => {
+    await sql`select pg_stat_force_next_flush()`.execute(one.db);
+    const { rows } = await sql<{ scanned: number; fetched: number }>`
+      select seq_tup_read as scanned, idx_tup_fetch as fetched from pg_stat_user_tables
+      where relname = 'step_executions'`.execute(one.db);
+    return rows[0] ?? { scanned: 0, fetched: 0 };
+  };
+  const before = await read();
+  await act(one.db);
+  const after = await read();
+  await one.close();
+  return { scanned: after.scanned - before.scanned, fetched: after.fetched - before.fetched };
+}
