@@ -50,9 +50,7 @@ export function eventKeyOf(
   event: EventFact,
   eventPaths: readonly string[],
 ): readonly Json[] | undefined {
-  const key = eventPaths.map((text) =>
-    readPath(event, text.split(".").map(decodeURIComponent)),
-  );
+  const key = eventPaths.map((text) => readPath(event, text.split(".").map(decodeURIComponent)));
   return key.every(isScalar) ? key : undefined;
 }
 

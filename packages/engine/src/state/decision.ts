@@ -117,10 +117,14 @@ export type Command =
       readonly iteration: number;
     }
   | {
-      /** After the commit: the running attempt gets its AbortSignal, a queued job is removed. */
+      /**
+       * After the commit: this attempt gets its AbortSignal where it runs, and its job is removed where
+       * it does not. The next attempt may have begun by then, or have a job already: it is not meant.
+       */
       readonly kind: "abort";
       readonly path: string;
       readonly iteration: number;
+      readonly attempt: number;
       readonly reason: string;
     }
   /** The instance settled: whatever waits and timers it still has go in the same commit. */

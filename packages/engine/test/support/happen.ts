@@ -15,7 +15,9 @@ export type Happening =
   | { readonly kind: "signal"; readonly signal: Signal };
 
 export function happeningsOf(definition: Definition, stored: Stored): readonly Happening[] {
-  if (stored.instance.snapshot.version === 0) return signals([{ kind: "started" }]);
+  if (stored.instance.snapshot.version === 0) {
+    return signals([{ kind: "started" }, { kind: "scheduled", startAt: tomorrow }]);
+  }
   return [
     ...claims(stored.instance),
     ...signals([
@@ -36,6 +38,8 @@ function claims({ executions }: MemoryInstance): readonly Happening[] {
 function signals(all: readonly Signal[]): readonly Happening[] {
   return all.map((signal) => ({ kind: "signal", signal }));
 }
+
+const tomorrow = new Date("2026-03-02T12:00:00.000Z");
 
 /** What a worker that runs a step can report. */
 function results(definition: Definition, { executions }: MemoryInstance): readonly Signal[] {

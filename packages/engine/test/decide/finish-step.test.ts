@@ -1,0 +1,240 @@
+import { describe, expect, test } from "vitest";
+import { define } from "../support/definitions.ts";
+import { noon, simulate } from "../support/simulation.ts";
+import type { Simulation } from "../support/simulation.ts";
+
+function running(fields: object, more: Partial<Parameters<typeof define>[0]> = {}): Simulation {
+  const simulation = simulate(define({ steps: [{ stepId: "a", ...fields }], ...more }));
+  simulation.start();
+  return simulation;
+}
+
+const seconds = (count: number) => new Date(noon.getTime() + count * 1_000);
+
+describe("a failed attempt", () => {
+  test("waits for the next, which has a job of its own, due then", () => {
+    const simulation = running({ retry: { initialInterval: "PT4S", jitter: "NONE" } });
+
+    const { updates, commands } = simulation.fail("a", { type: "Busy", message: "later" });
+
+    expect(updates).toMatchObject([
+      { status: "RETRYING", attempt: 2, retryAt: seconds(4), error: { type: "Busy", attempt: 1 } },
+    ]);
+    expect(commands).toMatchObject([{ kind: "dispatch", attempt: 2, delayMs: 4_000 }]);
+    expect(simulation.snapshot.status).toBe("RUNNING");
+  });
+
+  test("backs off by the coefficient, up to the maximum", () => {
+    const simulation = running({
+      retry: {
+        maxAttempts: 5,
+        initialInterval: "PT1S",
+        backoffCoefficient: 3,
+        maxInterval: "PT5S",
+        jitter: "NONE",
+      },
+    });
+
+    const delays = [1, 2, 3, 4].map(() => {
+      const { commands } = simulation.fail("a");
+      return commands.flatMap((command) => (command.kind === "dispatch" ? command.delayMs : []));
+    });
+
+    expect(delays.flat()).toEqual([1_000, 3_000, 5_000, 5_000]);
+  });
+
+  test("with an interval of zero is tried again at once, and still counted", () => {
+    const simulation = running({ retry: { maxAttempts: 2, initialInterval: "PT0S" } });
+
+    const { commands } = simulation.fail("a");
+    simulation.fail("a");
+
+    expect(commands).toMatchObject([{ kind: "dispatch", attempt: 2, delayMs: 0 }]);
+    expect(simulation.row("a")).toMatchObject({ status: "FAILED", attempt: 2 });
+  });
+
+  test.each([
+    ["is the last one", { maxAttempts: 1 }, {}],
+    ["has a name that is not retried", { nonRetryableErrors: ["Busy"] }, { type: "Busy" }],
+    ["says itself that no retry helps", {}, { retryable: false }],
+  ])("that %s ends the step", (_, retry, failure) => {
+    const simulation = running({ retry });
+
+    simulation.fail("a", failure);
+
+    expect(simulation.row("a")).toMatchObject({ status: "FAILED", attempt: 1 });
+    expect(simulation.snapshot).toMatchObject({
+      status: "FAILED",
+      error: { kind: "TASK", stepId: "a", attempt: 1 },
+    });
+  });
+
+  test("leaves no error behind on a step that succeeds later", () => {
+    const simulation = running({});
+    simulation.fail("a");
+
+    simulation.succeed("a", "at last");
+
+    expect(simulation.row("a")).toMatchObject({ status: "COMPLETED", attempt: 2, error: null });
+  });
+
+  test("that is reported again, or late, changes nothing", () => {
+    const simulation = running({});
+    simulation.fail("a");
+    const { snapshot, history } = simulation;
+
+    for (const signal of history[1]?.signals ?? []) {
+      expect(simulation.send(signal).snapshot).toBe(snapshot);
+    }
+  });
+});
+
+describe("onError", () => {
+  const steps = (errors: readonly string[]) => [
+    {
+      stepId: "a",
+      retry: { maxAttempts: 1 },
+      onError: [
+        { errors: ["Other"], to: "other" },
+        { errors, to: "handler" },
+      ],
+    },
+    { stepId: "other" },
+    { stepId: "handler", input: "${ steps.a.error }" },
+  ];
+
+  test.each([[["Declined"]], [["*"]]])("takes the error by its name or by *: %s", (errors) => {
+    const simulation = simulate(define({ steps: steps(errors) }));
+    simulation.start();
+
+    const { inserts } = simulation.fail("a", { type: "Declined", message: "no funds" });
+
+    expect(simulation.statuses()).toEqual({ a: "FAILED", handler: "PENDING" });
+    expect(inserts[0]?.input).toMatchObject({
+      kind: "TASK",
+      type: "Declined",
+      message: "no funds",
+    });
+  });
+
+  test("that names other errors does not, and the instance fails", () => {
+    const simulation = simulate(define({ steps: steps(["Someone's"]) }));
+    simulation.start();
+
+    simulation.fail("a", "Declined");
+
+    expect(simulation.snapshot).toMatchObject({ status: "FAILED", error: { type: "Declined" } });
+  });
+});
+
+describe("an attempt that ran too long, or fell silent", () => {
+  test.each(["timeout", "heartbeat"] as const)("by its %s is a failed attempt TIMEOUT", (clock) => {
+    const simulation = running({ timeout: "PT30S" });
+
+    const { updates, commands } = simulation.timeOut("a", clock);
+
+    expect(updates).toMatchObject([
+      { status: "RETRYING", error: { kind: "TIMEOUT", type: "TIMEOUT" } },
+    ]);
+    expect(commands).toMatchObject([
+      { kind: "dispatch", attempt: 2 },
+      { kind: "abort", attempt: 1 },
+    ]);
+  });
+
+  test("for the last time goes through onError as TIMEOUT", () => {
+    const simulation = simulate(
+      define({
+        steps: [
+          { stepId: "a", retry: { maxAttempts: 1 }, onError: [{ errors: ["TIMEOUT"], to: "b" }] },
+          { stepId: "b" },
+        ],
+      }),
+    );
+    simulation.start();
+
+    simulation.timeOut("a");
+
+    expect(simulation.statuses()).toEqual({ a: "FAILED", b: "PENDING" });
+  });
+
+  test("whose result comes late has no say any more", () => {
+    const simulation = running({});
+    simulation.timeOut("a");
+    const { snapshot } = simulation;
+
+    const late = { kind: "stepSucceeded", path: "a", iteration: 1, attempt: 1, output: 1 } as const;
+
+    expect(simulation.send(late).snapshot).toBe(snapshot);
+  });
+});
+
+describe("a poisoned step", () => {
+  const poison = { kind: "poisoned", path: "a", iteration: 1, attempt: 1, deliveries: 5 } as const;
+
+  test("fails the instance past onError, and nothing is undone until somebody looks", () => {
+    const simulation = simulate(
+      define({
+        steps: [
+          { stepId: "a", transitions: { default: "b" } },
+          { stepId: "b", onError: [{ errors: ["*"], to: "c" }] },
+          { stepId: "c" },
+        ],
+        compensationSteps: [{ stepId: "undo_a", compensationFor: "a" }],
+      }),
+    );
+    simulation.start();
+    simulation.succeed("a");
+    simulation.claim("b");
+
+    simulation.send({ ...poison, path: "b" });
+
+    expect(simulation.snapshot).toMatchObject({
+      status: "FAILED",
+      error: { kind: "POISONED", stepId: "b", details: { deliveries: 5 } },
+      compensation: null,
+    });
+    expect(simulation.statuses()).toEqual({ a: "COMPLETED", b: "FAILED" });
+  });
+
+  test("that is a compensation step is a failed one, and the rest still run", () => {
+    const simulation = simulate(
+      define({
+        steps: [
+          { stepId: "a", transitions: { default: "b" } },
+          { stepId: "b", transitions: { default: "c" } },
+          { stepId: "c" },
+        ],
+        compensationSteps: [
+          { stepId: "undo_a", compensationFor: "a" },
+          { stepId: "undo_b", compensationFor: "b" },
+        ],
+      }),
+    );
+    simulation.start();
+    simulation.succeed("a");
+    simulation.succeed("b");
+    simulation.cancel();
+
+    simulation.claim("undo_b");
+    simulation.send({ ...poison, path: "undo_b" });
+    simulation.succeed("undo_a");
+
+    expect(simulation.snapshot.compensation).toMatchObject({
+      status: "COMPLETED_WITH_ERRORS",
+      completed: ["undo_a"],
+      failed: [{ stepId: "undo_b", error: { kind: "POISONED" } }],
+    });
+  });
+});
+
+test("two runs of one instance spread their retries alike, two instances do not", () => {
+  const delayOf = (id: string) => {
+    const simulation = simulate(define({ steps: [{ stepId: "a" }] }), {}, { id });
+    simulation.start();
+    return simulation.fail("a").commands;
+  };
+
+  expect(delayOf("one")).toEqual(delayOf("one"));
+  expect(delayOf("one")).not.toEqual(delayOf("two"));
+});

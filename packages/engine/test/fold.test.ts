@@ -1,0 +1,49 @@
+import { expect, test } from "vitest";
+import { claimInMemory, fold } from "../src/fold.ts";
+import { define } from "./support/definitions.ts";
+import { created, simulate } from "./support/simulation.ts";
+
+const definition = define({
+  steps: [{ stepId: "a", scheduleTimeout: "PT1M", transitions: { default: "b" } }, { stepId: "b" }],
+  compensationSteps: [{ stepId: "undo_a", compensationFor: "a" }],
+});
+
+test("claims are not in the history; where one made a difference, the history says so", () => {
+  const simulation = simulate(definition);
+  simulation.start();
+  simulation.claim("a");
+  simulation.cancel();
+
+  const folded = fold(definition, created(definition).instance.snapshot, simulation.history);
+
+  expect(simulation.history[1]?.signals[0]).toEqual({
+    kind: "observedRunning",
+    executions: ["a#1"],
+  });
+  expect(folded.snapshot).toEqual(simulation.snapshot);
+});
+
+test("a row that was seen RUNNING once is not taken for RUNNING later, when its worker had died", () => {
+  const simulation = simulate(definition);
+  simulation.start();
+  simulation.claim("a");
+  simulation.elapse("PT1M");
+
+  const folded = fold(definition, created(definition).instance.snapshot, simulation.history);
+
+  expect(folded.executions.get("a#1")?.status).toBe("PENDING");
+});
+
+test("a row is claimed only where a worker could take it", () => {
+  const { instance } = simulate(definition);
+  const simulation = simulate(definition);
+  simulation.start();
+  simulation.succeed("a");
+
+  expect(claimInMemory(instance, "a#1")).toBe(instance);
+  expect(claimInMemory(simulation.instance, "a#1")).toBe(simulation.instance);
+  expect(claimInMemory(simulation.instance, "b#1").executions.get("b#1")).toMatchObject({
+    status: "RUNNING",
+    fence: 1,
+  });
+});
