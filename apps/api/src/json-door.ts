@@ -71,6 +71,17 @@ export function parseBody(body: Buffer): ParsedBody {
   return { value, faults };
 }
 
+/** What is wrong with a text that should be JSON; for JSON that comes in elsewhere than in a body. */
+export function faultsOfJson(text: string): readonly Problem[] {
+  try {
+    return parseBody(Buffer.from(text)).faults;
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error;
+    const message = `is not JSON: ${error.message}; a text needs its quotes, as "text"`;
+    return error.problems ?? [{ path: "", code: "NOT_JSON", message }];
+  }
+}
+
 /**
  * What a text must hold to have U+0000 or half a surrogate pair in it (neither can stand there as
  * itself), or a key `__proto__`.

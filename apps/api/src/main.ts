@@ -1,1 +1,35 @@
-export {};
+import {
+  closeServices,
+  openServices,
+  runProcess,
+  sampleInstallation,
+  samplePool,
+} from "@millrace/runtime";
+import { createApp } from "./app.ts";
+import { bindRuntime } from "./bind.ts";
+import { readConfig } from "./config.ts";
+
+await runProcess(async () => {
+  const config = readConfig();
+  const { host, port, graceMs, queues } = config;
+  const services = await openServices({ name: "api", ...config });
+  const { log, metrics } = services;
+  samplePool(services);
+  sampleInstallation(services, queues);
+  const app = await createApp({
+    runtime: bindRuntime(services),
+    log,
+    onAnswered: ({ method, route, status, seconds }) =>
+      metrics.httpRequests.observe({ method, route, status }, seconds),
+  });
+  const url = await app.http.listen({ host, port });
+  log.info({ url }, "the API listens");
+  return {
+    log,
+    graceMs,
+    async close() {
+      await app.close();
+      await closeServices(services);
+    },
+  };
+});

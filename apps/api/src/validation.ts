@@ -1,4 +1,4 @@
-import { type ErrorCode, parseWith } from "@millrace/contract";
+import { type ErrorCode, jsonFaults, parseWith, type Problem } from "@millrace/contract";
 import type { FastifySchemaCompiler } from "fastify";
 import * as z from "zod";
 import { ApiError } from "./errors.ts";
@@ -12,9 +12,15 @@ const PARTS: Readonly<Record<string, { readonly code: ErrorCode; readonly detail
 /** Checks one part of a request with its schema; every fault of it is in the problem. */
 export function parsePart<T>(part: string, schema: z.ZodType<T>, value: unknown): T {
   const parsed = parseWith(schema, value);
-  if (!parsed.problems) return parsed.data;
+  // A body has been through the door; %00 in a path or query has not.
+  const faults = part === "body" ? [] : jsonFaults(value);
+  if (!parsed.problems && faults.length === 0) return parsed.data;
+  throw refusal(part, [...faults, ...(parsed.problems ?? [])]);
+}
+
+export function refusal(part: string, problems: readonly Problem[]): ApiError {
   const { code, detail } = PARTS[part] ?? { code: "INVALID_BODY", detail: `bad ${part}` };
-  throw new ApiError(code, detail, { problems: parsed.problems });
+  return new ApiError(code, detail, { problems });
 }
 
 /** Fastify's way to `parsePart`. */

@@ -88,11 +88,31 @@ export async function registerDefinition(
   value: unknown,
 ): Promise<Registered> {
   const { document, warnings } = checkDefinition(value);
-  const contentHash = createHash("sha256").update(canonicalJson(document)).digest("hex");
+  const contentHash = contentHashOf(document);
   const { id } = document;
   const stored = await storeDefinition(database.db, { tenantId, id, document, contentHash, actor });
-  if (stored.created) log.info({ workflowId: id, version: stored.version }, "definition registered");
+  if (stored.created)
+    log.info({ workflowId: id, version: stored.version }, "definition registered");
   return { id, version: stored.version, contentHash, warnings, created: stored.created };
+}
+
+/** What a registration would answer now; nothing is stored. @throws InvalidDefinitionError */
+export async function previewDefinition(
+  { database }: Services,
+  { tenantId }: Caller,
+  value: unknown,
+): Promise<Registered> {
+  const { document, warnings } = checkDefinition(value);
+  const contentHash = contentHashOf(document);
+  const { id } = document;
+  const latest = await getDefinition(database.db, tenantId, id);
+  const created = latest?.contentHash !== contentHash;
+  const version = (latest?.version ?? 0) + (created ? 1 : 0);
+  return { id, version, contentHash, warnings, created };
+}
+
+function contentHashOf(document: unknown): string {
+  return createHash("sha256").update(canonicalJson(document)).digest("hex");
 }
 
 /** Everything that can be known before a definition runs. @throws InvalidDefinitionError */

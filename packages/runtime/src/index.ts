@@ -1,6 +1,6 @@
 export { cancelInstance } from "./cancel-instance.ts";
 export type { CancelBody } from "./cancel-instance.ts";
-export { checkDefinition, registerDefinition } from "./definitions.ts";
+export { checkDefinition, previewDefinition, registerDefinition } from "./definitions.ts";
 export type { Registered } from "./definitions.ts";
 export {
   BusyError,

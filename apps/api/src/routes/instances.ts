@@ -8,9 +8,13 @@ import {
   InstanceId,
   InstancePage,
   InstanceView,
+  jsonFaults,
   ListInstancesQuery,
+  pointer,
+  type Problem,
   StartBatchAnswer,
   StartInstanceRequest,
+  type VariableFilter,
   variableFiltersOf,
 } from "@millrace/contract";
 import type { FastifyPluginAsyncZod } from "fastify-type-provider-zod";
@@ -20,7 +24,8 @@ import { answerBatch } from "../batch.ts";
 import { ApiError } from "../errors.ts";
 import { pickFields } from "../fields.ts";
 import { callerOf, etagOf, idempotencyKeyOf, ifMatchOf, isKnown } from "../headers.ts";
-import { NoQuery, parsePart } from "../validation.ts";
+import { faultsOfJson } from "../json-door.ts";
+import { NoQuery, parsePart, refusal } from "../validation.ts";
 
 const InstancePath = z.object({ id: InstanceId });
 const tags = ["instances"];
@@ -128,6 +133,7 @@ export const instanceRoutes: FastifyPluginAsyncZod<ApiContext> = async (
     async (request) => {
       const { filters, rest } = variableFiltersOf(request.query as Record<string, unknown>);
       const query = parsePart("querystring", ListInstancesQuery, rest);
+      refuseBadFilters(filters);
       const caller = callerOf(request, { tenantId: query.tenantId, part: "query" });
       return runtime.listInstances(caller, query, filters);
     },
@@ -196,6 +202,19 @@ export const instanceRoutes: FastifyPluginAsyncZod<ApiContext> = async (
     },
   );
 };
+
+/** Their JSON goes to the database as it is. */
+function refuseBadFilters(filters: readonly VariableFilter[]): void {
+  const problems = filters.flatMap(({ path, json }): Problem[] => {
+    const place = pointer([["variables", ...path].join(".")]);
+    return [...faultsOfJson(json), ...jsonFaults(path)].map(({ code, message }) => ({
+      path: place,
+      code,
+      message,
+    }));
+  });
+  if (problems.length > 0) throw refusal("querystring", problems);
+}
 
 function notFound(id: string): ApiError {
   return new ApiError("INSTANCE_NOT_FOUND", `there is no instance ${id}`);

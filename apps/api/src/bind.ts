@@ -1,0 +1,154 @@
+import { DEFAULT_PAGE_SIZE, type InstanceView, type ListInstancesQuery } from "@millrace/contract";
+import {
+  cancelInstance,
+  previewDefinition,
+  publishEvent,
+  publishEvents,
+  registerDefinition,
+  type Services,
+  startInstance,
+  startInstances,
+  waitUntilSettled,
+  watchServices,
+} from "@millrace/runtime";
+import {
+  getDefinition,
+  type InstanceFilter,
+  type InstanceRead,
+  listDefinitions,
+  listInstances,
+  readInstance,
+} from "@millrace/store";
+import { historyPage } from "./history.ts";
+import type { Runtime } from "./runtime.ts";
+import { type DefinitionFacts, definitionSummary, definitionView, instanceView } from "./views.ts";
+
+/** What the routes ask for, done with the services of this process. */
+export function bindRuntime(services: Services): Runtime {
+  const { db } = services.database;
+  const readiness = watchServices(services);
+
+  const viewOf = async (read: InstanceRead): Promise<InstanceView> =>
+    instanceView(read, await factsOf(services, read));
+
+  return {
+    async registerDefinition(caller, document) {
+      const { created, ...answer } = await registerDefinition(services, caller, document);
+      return { answer: { ...answer, warnings: [...answer.warnings] }, created };
+    },
+    async validateDefinition(caller, document) {
+      const { created: _, ...answer } = await previewDefinition(services, caller, document);
+      return { ...answer, warnings: [...answer.warnings] };
+    },
+    async readDefinition({ tenantId }, id, version) {
+      const stored = await getDefinition(db, tenantId, id, version);
+      return stored && definitionView(stored);
+    },
+    async listDefinitions({ tenantId }, { limit = DEFAULT_PAGE_SIZE, cursor }) {
+      const { items, nextCursor } = await listDefinitions(db, tenantId, { limit, cursor });
+      return { items: items.map(definitionSummary), nextCursor };
+    },
+
+    async startInstance(caller, request, idempotencyKey) {
+      const { instance, replayed } = await startInstance(services, caller, request, idempotencyKey);
+      return { instance: await viewOf(instance), replayed };
+    },
+    async startInstances(caller, requests) {
+      const outcomes = await startInstances(services, caller, requests);
+      return Promise.all(
+        outcomes.map(async (outcome) =>
+          "error" in outcome ? outcome : { instance: await viewOf(outcome.instance) },
+        ),
+      );
+    },
+    async readInstance({ tenantId }, instanceId) {
+      const read = await readInstance(db, { tenantId, instanceId });
+      return read && (await viewOf(read));
+    },
+    async waitUntilSettled(caller, id, timeoutMs, signal) {
+      return viewOf(await waitUntilSettled(services, caller, id, timeoutMs, signal));
+    },
+    async listInstances({ tenantId }, query, variables) {
+      const { limit = DEFAULT_PAGE_SIZE, cursor, order } = query;
+      const filter = { ...filterOf(query), variables };
+      const { items, nextCursor } = await listInstances(db, {
+        tenantId,
+        filter,
+        order,
+        limit,
+        cursor,
+      });
+      return { items: await Promise.all(items.map(viewOf)), nextCursor };
+    },
+    async cancelInstance(caller, id, request, ifMatch) {
+      return viewOf(await cancelInstance(services, caller, id, request, ifMatch));
+    },
+    async readHistory({ tenantId }, instanceId, query) {
+      const key = { tenantId, instanceId };
+      const page = await historyPage(db, key, query);
+      // Every instance has the history of its start.
+      return page.items.length === 0 && query.cursor === undefined ? undefined : page;
+    },
+
+    publishEvent: (caller, event) => publishEvent(services, caller, event),
+    async publishEvents(caller, events) {
+      const outcomes = await publishEvents(services, caller, events);
+      return outcomes.map((outcome) => ("error" in outcome ? outcome : { event: outcome }));
+    },
+
+    async readiness() {
+      const { status, checks, required } = await readiness();
+      return {
+        status: status === "ok" ? "ok" : "unavailable",
+        checks: Object.fromEntries(
+          checks.map(({ name, detail, ...check }) => [
+            name,
+            {
+              status: check.status === "ok" ? "ok" : "down",
+              required: required.has(name),
+              ...(detail !== "" && { detail }),
+            },
+          ]),
+        ),
+      };
+    },
+    async metrics() {
+      return { contentType: services.metrics.contentType, text: await services.metrics.text() };
+    },
+  };
+}
+
+/** Definitions in use are kept compiled, so this waits only for the first instance of a version. */
+async function factsOf(services: Services, { snapshot }: InstanceRead): Promise<DefinitionFacts> {
+  const { tenantId, workflowId, workflowVersion } = snapshot;
+  const { definition } = await services.definitions.get(tenantId, workflowId, workflowVersion);
+  return {
+    size: definition.size,
+    conditionOf(stepId) {
+      const step = definition.steps.get(stepId);
+      return step?.type === "EVENT_WAIT" ? step.eventCondition?.source : undefined;
+    },
+  };
+}
+
+function filterOf(query: ListInstancesQuery): InstanceFilter {
+  const { ids, status, workflowId, workflowVersion, correlationId, currentStep, waitingFor } =
+    query;
+  return {
+    ids,
+    status,
+    workflowId,
+    workflowVersion,
+    correlationId,
+    currentStep,
+    waitingFor,
+    createdAfter: dateOf(query.createdAfter),
+    createdBefore: dateOf(query.createdBefore),
+    updatedAfter: dateOf(query.updatedAfter),
+    updatedBefore: dateOf(query.updatedBefore),
+  };
+}
+
+function dateOf(text: string | undefined): Date | undefined {
+  return text === undefined ? undefined : new Date(text);
+}

@@ -1,0 +1,214 @@
+import type {
+  CompensationStepView,
+  CompensationView,
+  DefinitionSummary,
+  DefinitionView,
+  InstanceView,
+  JsonObject,
+  JsonValue,
+  StepView,
+  WaitView,
+} from "@millrace/contract";
+import type { InstanceRead, StepRead, StoredDefinition, WaitRead } from "@millrace/store";
+
+/** What an instance's definition adds to its view. */
+export interface DefinitionFacts {
+  /** Steps, for progress. */
+  readonly size: number;
+  /** Source of the condition of an EVENT_WAIT step, where it has one. */
+  conditionOf(stepId: string): string | undefined;
+}
+
+/** Rows as CONTRACT 3 shows them. Times are ISO 8601, what is absent is null. */
+export function instanceView(read: InstanceRead, definition: DefinitionFacts): InstanceView {
+  const { snapshot, metadata, deadline, updatedAt } = read;
+  return {
+    id: snapshot.id,
+    workflowId: snapshot.workflowId,
+    workflowVersion: snapshot.workflowVersion,
+    status: snapshot.status,
+    version: snapshot.version,
+    input: json(snapshot.input),
+    output: json(snapshot.output),
+    error: snapshot.error && errorView(snapshot.error),
+    state: {
+      variables: snapshot.variables,
+      steps: stepViews(read.steps),
+      waitingFor: waitViews(read, definition),
+    },
+    compensation: compensationView(read),
+    cancellation: cancellationView(snapshot.cancellation),
+    progress: { completed: snapshot.completedSteps, total: definition.size },
+    correlationId: snapshot.correlationId,
+    tenantId: snapshot.tenantId,
+    userId: snapshot.userId,
+    priority: snapshot.priority,
+    deadline: time(deadline),
+    metadata: (metadata ?? {}) as JsonObject,
+    createdAt: snapshot.createdAt.toISOString(),
+    updatedAt: updatedAt.toISOString(),
+    startedAt: time(snapshot.startedAt),
+    completedAt: time(snapshot.completedAt),
+  };
+}
+
+/** By step id; where a step has run under several paths, its latest execution. */
+function stepViews(steps: readonly StepRead[]): Record<string, StepView> {
+  const views: Record<string, StepView> = {};
+  for (const step of steps) {
+    if (step.compensates === null) views[step.stepId] = stepView(step);
+  }
+  return views;
+}
+
+function stepView(step: StepRead): StepView {
+  const { status, startedAt, createdAt, blocked, progress, workerId } = step;
+  return {
+    status,
+    output: json(step.output),
+    error: step.error && errorView(step.error),
+    attempts: attemptsMade(step),
+    // A wait has begun when it was entered; a task when a worker took it.
+    startedAt: time(startedAt ?? (status === "WAITING" ? createdAt : null)),
+    completedAt: time(step.completedAt),
+    type: step.type,
+    executionId: executionId(step),
+    iteration: step.iteration,
+    deliveries: step.deliveries,
+    completionNumber: step.completion,
+    ...(status === "RETRYING" && { nextAttemptAt: time(step.retryAt) }),
+    ...(blocked !== null && { blocked }),
+    ...(progress !== undefined && { progress: json(progress) }),
+    ...(status === "RUNNING" && { workerId }),
+  };
+}
+
+/** While it waits for its next attempt, a row already carries that attempt's number. */
+function attemptsMade({ status, attempt }: StepRead): number {
+  return status === "RETRYING" ? attempt - 1 : attempt;
+}
+
+function executionId({ path, iteration }: StepRead | WaitRead): string {
+  return `${path}#${iteration}`;
+}
+
+/** Open event waits, then delays. A wait that has its event already is none any more. */
+function waitViews(
+  { steps, waits, timers }: InstanceRead,
+  definition: DefinitionFacts,
+): WaitView[] {
+  const dueAt = new Map(timers.map((it) => [`${it.kind} ${it.path}#${it.iteration}`, it.dueAt]));
+
+  const events = waits.flatMap((wait): WaitView[] => {
+    const { stepId, purpose, matchedEventId, pattern, openedAt } = wait;
+    if (purpose !== "STEP" || stepId === null || matchedEventId !== null) return [];
+    const condition = definition.conditionOf(stepId);
+    const until = dueAt.get(`wait ${executionId(wait)}`);
+    return [
+      {
+        stepId,
+        executionId: executionId(wait),
+        kind: "EVENT",
+        eventPattern: pattern,
+        ...(condition !== undefined && { eventCondition: condition }),
+        since: openedAt.toISOString(),
+        ...(until && { until: until.toISOString() }),
+      },
+    ];
+  });
+  const delays = steps.flatMap((step): WaitView[] => {
+    if (step.type !== "DELAY" || step.status !== "WAITING") return [];
+    const until = dueAt.get(`delay ${executionId(step)}`);
+    return [
+      {
+        stepId: step.stepId,
+        executionId: executionId(step),
+        kind: "DELAY",
+        since: (step.startedAt ?? step.createdAt).toISOString(),
+        ...(until && { until: until.toISOString() }),
+      },
+    ];
+  });
+  return [...events, ...delays];
+}
+
+function compensationView({ snapshot, steps }: InstanceRead): CompensationView | null {
+  const { compensation } = snapshot;
+  if (compensation === null) return null;
+  return {
+    status: compensation.status,
+    plan: [...compensation.plan],
+    completed: [...compensation.completed],
+    failed: compensation.failed.map(({ stepId, error, timestamp }) => ({
+      stepId,
+      error: error.message,
+      timestamp,
+    })),
+    steps: Object.fromEntries(
+      steps.flatMap((step) =>
+        step.compensates === null ? [] : [[step.stepId, compensationStepView(step)]],
+      ),
+    ),
+    uncertain: [...compensation.uncertain],
+    startedAt: compensation.startedAt,
+    completedAt: compensation.completedAt,
+  };
+}
+
+function compensationStepView(step: StepRead): CompensationStepView {
+  return {
+    status: step.status,
+    attempts: attemptsMade(step),
+    output: json(step.output),
+    error: step.error && errorView(step.error),
+    startedAt: time(step.startedAt),
+    completedAt: time(step.completedAt),
+    ...(step.compensates !== null && { compensationFor: stepOf(step.compensates) }),
+    executionId: executionId(step),
+    ...(step.status === "RETRYING" && { nextAttemptAt: time(step.retryAt) }),
+  };
+}
+
+/** Step id of an execution key. */
+function stepOf(executionKey: string): string {
+  return executionKey.replace(/#\d+$/, "").replace(/^.*[./]/, "");
+}
+
+function cancellationView(
+  cancellation: InstanceRead["snapshot"]["cancellation"],
+): InstanceView["cancellation"] {
+  return cancellation && { ...cancellation, reason: cancellation.reason ?? "" };
+}
+
+type StoredError = NonNullable<StepRead["error"]>;
+
+function errorView(error: StoredError): NonNullable<InstanceView["error"]> {
+  return { ...error, details: json(error.details) };
+}
+
+/** Of a definition version, as lists show it. */
+export function definitionSummary(stored: StoredDefinition): DefinitionSummary {
+  const { name, description, tags } = stored.document;
+  return {
+    id: stored.id,
+    version: stored.version,
+    contentHash: stored.contentHash,
+    name: name ?? null,
+    description: description ?? null,
+    tags: tags ?? [],
+    createdAt: stored.createdAt.toISOString(),
+  };
+}
+
+export function definitionView(stored: StoredDefinition): DefinitionView {
+  return { ...definitionSummary(stored), definition: stored.document };
+}
+
+function time(value: Date | null): string | null {
+  return value && value.toISOString();
+}
+
+/** What the store gives is JSON; that a step has no output is said with null. */
+function json(value: unknown): JsonValue {
+  return (value ?? null) as JsonValue;
+}

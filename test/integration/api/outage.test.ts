@@ -1,0 +1,72 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { freePort, migrate, openPostgres, type Postgres } from "@millrace/devstack";
+import { eventually } from "@millrace/testkit";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { echo, openTestApi, type TestApi } from "./support.ts";
+
+let folder: string;
+let postgres: Postgres | undefined;
+let api: TestApi | undefined;
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), "millrace-api-"));
+});
+afterEach(async () => {
+  await api?.close();
+  await postgres?.stop();
+  [api, postgres] = [undefined, undefined];
+  await rm(folder, { recursive: true, force: true });
+});
+
+test("without Redis starts and events are taken in, and readiness says what is down", async () => {
+  api = await openTestApi({ redisUrl: `redis://127.0.0.1:${await freePort()}` });
+
+  const defined = await api.call("PUT", "/v1/definitions/echo", echo);
+  const started = await api.call("POST", "/v1/instances", { workflowId: "echo" });
+  const published = await api.call("POST", "/v1/events", { pattern: "a", payload: 1 });
+  const readiness = await api.call("GET", "/readyz");
+
+  expect([defined.status, started.status, published.status]).toEqual([201, 201, 202]);
+  expect(readiness).toMatchObject({
+    status: 200,
+    body: {
+      status: "ok",
+      checks: { postgres: { status: "ok" }, redis: { status: "down", required: false } },
+    },
+  });
+});
+
+test("while the database is away every call says so with 503, and works again once it is back", async () => {
+  postgres = await openPostgres({ dataDir: folder, isDurable: false });
+  await migrate(postgres.url);
+  api = await openTestApi({ databaseUrl: postgres.url });
+  const { call } = api;
+  await call("PUT", "/v1/definitions/echo", echo);
+  const { id } = (await call("POST", "/v1/instances", { workflowId: "echo" })).body;
+
+  await postgres.stop("immediate");
+  const answers = [
+    await call("POST", "/v1/instances", { workflowId: "echo" }),
+    await call("POST", "/v1/events", { pattern: "a", payload: 1 }),
+    await call("GET", `/v1/instances/${id}`),
+    await call("POST", `/v1/instances/${id}/cancel`, {}),
+  ];
+  const readiness = await call("GET", "/readyz");
+  const health = await call("GET", "/healthz");
+
+  expect(answers.map(({ status }) => status)).toEqual([503, 503, 503, 503]);
+  expect(answers.every(({ headers }) => headers.get("retry-after") === "1")).toBe(true);
+  expect(answers[0]?.body.code).toBe("DATABASE_UNAVAILABLE");
+  expect(readiness).toMatchObject({
+    status: 503,
+    body: { checks: { postgres: { status: "down" } } },
+  });
+  expect(health.status).toBe(200);
+
+  await postgres.restart();
+  await eventually("the API to work again", async () => {
+    const { status } = await call("POST", "/v1/instances", { workflowId: "echo" });
+    return status === 201;
+  });
+});

@@ -1,0 +1,116 @@
+import { resolve } from "node:path";
+import { createDatabase, createKeyPrefix, startProcess, stopProcesses } from "@millrace/testkit";
+import type { TestDatabase, TestRedis } from "@millrace/testkit";
+import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
+import { call, waiting } from "./support.ts";
+
+// The programs as they are started in production: from the build, with their settings in the
+// environment.
+
+let database: TestDatabase;
+let redis: TestRedis;
+beforeAll(async () => {
+  database = await createDatabase();
+  redis = await createKeyPrefix();
+});
+afterEach(() => stopProcesses());
+afterAll(async () => {
+  await redis.flush();
+  await database.drop();
+});
+
+test.each(["api", "worker", "scheduler"])(
+  "the %s names every problem of its settings at once and exits with 2",
+  async (app) => {
+    const started = await startApp(app, { DATABASE_URL: "", LOG_LEVEL: "loud" });
+
+    expect(await started.exited).toEqual({ code: 2, signal: null });
+    expect(started.output()).toContain("DATABASE_URL is missing");
+    expect(started.output()).toContain('LOG_LEVEL: "loud"');
+  },
+);
+
+test.each(["worker", "scheduler"])(
+  "the %s serves its metrics and health, and ends with 0 when asked to",
+  async (app) => {
+    const started = await startApp(app, { MILLRACE_METRICS_PORT: "0" });
+    const [, port] = await started.waitForOutput(/"port":(\d+).*"msg":"metrics are served"/);
+    await started.waitForOutput(/"msg":"ready"/);
+
+    const metrics = await fetch(`http://127.0.0.1:${port}/metrics`).then((it) => it.text());
+    const ready = await fetch(`http://127.0.0.1:${port}/readyz`);
+    started.signal("SIGTERM");
+
+    expect(metrics).toContain("millrace_pool_connections");
+    expect(ready.status).toBe(200);
+    expect(await started.exited).toEqual({ code: 0, signal: null });
+  },
+);
+
+test("the API answers who waits when it is asked to end, and ends with 0", async () => {
+  const { started, url } = await startApi();
+  await call(url, "PUT", "/v1/definitions/waiting", waiting);
+  const { id } = (await call(url, "POST", "/v1/instances", { workflowId: "waiting" })).body;
+  const poll = call(url, "GET", `/v1/instances/${id}?wait=300`);
+  await new Promise((done) => setTimeout(done, 300));
+
+  const startedAt = performance.now();
+  started.signal("SIGTERM");
+
+  expect((await poll).body).toMatchObject({ id });
+  expect(await started.exited).toEqual({ code: 0, signal: null });
+  expect(performance.now() - startedAt).toBeLessThan(3_000);
+});
+
+test("a second signal ends a process at once", async () => {
+  const { started, url } = await startApi();
+  // A body that never comes holds the first signal up.
+  const hanging = fetch(`${url}/v1/events`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: new ReadableStream({ pull: () => new Promise(() => {}) }),
+    duplex: "half",
+  });
+  hanging.catch(() => {});
+  await new Promise((done) => setTimeout(done, 300));
+
+  started.signal("SIGTERM");
+  await started.waitForOutput(/"msg":"asked to end"/);
+  started.signal("SIGTERM");
+
+  expect(await started.exited).toEqual({ code: 143, signal: null });
+});
+
+test("a port that is taken ends the process with 1, and says so", async () => {
+  const { started, url } = await startApi({ PORT: "0" });
+  const { port } = new URL(url);
+
+  // A second API on the same port cannot listen.
+  const second = await startApp("api", { PORT: port });
+
+  expect(await second.exited).toEqual({ code: 1, signal: null });
+  expect(second.output()).toContain("EADDRINUSE");
+  expect(started.exit).toBeUndefined();
+});
+
+async function startApi(env: Readonly<Record<string, string>> = {}) {
+  const started = await startApp("api", { PORT: "0", ...env });
+  const [, url = ""] = await started.waitForOutput(/"url":"([^"]+)".*"msg":"the API listens"/);
+  return { started, url };
+}
+
+function startApp(app: string, env: Readonly<Record<string, string>>) {
+  return startProcess({
+    args: [
+      "--enable-source-maps",
+      resolve(import.meta.dirname, `../../../apps/${app}/dist/main.js`),
+    ],
+    env: {
+      DATABASE_URL: database.url,
+      REDIS_URL: redis.url,
+      MILLRACE_KEY_PREFIX: redis.prefix,
+      LOG_LEVEL: "info",
+      ...env,
+    },
+  });
+}
