@@ -79,7 +79,7 @@ function stepView(step: StepRead): StepView {
     ...(status === "RETRYING" && { nextAttemptAt: time(step.retryAt) }),
     ...(blocked !== null && { blocked }),
     ...(progress !== undefined && { progress: json(progress) }),
-    ...(status === "RUNNING" && { workerId }),
+    ...(workerId !== null && { workerId }),
   };
 }
 

@@ -27,10 +27,9 @@ export function queueChoice({
 }
 
 export function queueText(
-  { queueBackend, redisUrl, redis }: Pick<Stack, "queueBackend" | "redisUrl" | "redis">,
+  { queueBackend, redisUrl }: Pick<Stack, "queueBackend" | "redisUrl">,
   reason: string,
 ): string {
   if (queueBackend === "postgres") return `BullMQ's Postgres backend (${reason})`;
-  const url = redis ? redisUrl : withoutPassword(redisUrl ?? "");
-  return `Redis, ${url} (${reason})`;
+  return `Redis, ${withoutPassword(redisUrl ?? "")} (${reason})`;
 }

@@ -1,5 +1,5 @@
 import { payloadEqualities } from "@millrace/engine";
-import { findPastEvents, markLookedBack, markMatched, openLookbacks, takeOne } from "@millrace/store";
+import { findPastEvents, markLookedBack, matchPast, openLookbacks, takeOne } from "@millrace/store";
 import type { Key, LookbackWait } from "@millrace/store";
 import { nudge, satisfies } from "./match-event.ts";
 import type { Services } from "./services.ts";
@@ -28,7 +28,7 @@ export async function lookBackFor(services: Services, wait: LookbackWait): Promi
       const won =
         wait.deliver === "ONE"
           ? await takeOne(db, event, wait)
-          : (await markMatched(db, event, [wait])).length > 0;
+          : await matchPast(db, event, wait);
       if (won) {
         await markLookedBack(db, wait);
         await nudge(services, event, [wait.instanceId]);

@@ -5,7 +5,7 @@ import {
   keyHashOf,
   loadReads,
   markMatched,
-  settleEvents,
+  settleEvent,
   takeOne,
   waitShapes,
 } from "@millrace/store";
@@ -35,13 +35,13 @@ export async function matchEvent(services: Services, event: StoredEvent): Promis
 
   const cancelled = new Set(await matchAll(matching, "CANCEL", new Set()));
   const waits = await matchAll(matching, "STEP", cancelled);
-  await settleEvents(db, [
-    { tenantId: event.tenantId, id: event.id, delivered: waits.length, cancelled: cancelled.size, started: 0 },
-  ]);
+  const { tenantId, id } = event;
+  const found = { delivered: waits.length, cancelled: cancelled.size };
+  const delivered = await settleEvent(db, { tenantId, id, ...found, started: 0 });
   services.metrics.eventsMatched.add({ effect: "delivered" }, waits.length);
   services.metrics.eventsMatched.add({ effect: "cancelled" }, cancelled.size);
   await nudge(services, event, [...cancelled, ...waits]);
-  return { delivered: waits.length, cancelled: cancelled.size };
+  return { ...found, delivered: delivered ?? found.delivered };
 }
 
 interface Matching {

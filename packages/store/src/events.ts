@@ -298,7 +298,7 @@ const refSource = rowSource<IndexedWait>({
   key_hash: { type: "bigint", of: ({ wait }) => wait.keyHash },
 });
 
-const takeStatement = (lock: string) => `with open as materialized (
+const takeStatement = (lock: string, alsoTaking = "") => `with open as materialized (
     select x.ix, x.instance_id, x.path, x.iteration
     from ${refSource.from("x", 3)}
     join waits w on w.tenant_id = $1 and w.instance_id = x.instance_id
@@ -310,7 +310,7 @@ const takeStatement = (lock: string) => `with open as materialized (
   delivered as (
     insert into event_deliveries (tenant_id, instance_id, event_id, delivered_at)
     select distinct $1, instance_id, $2, statement_timestamp() from open order by instance_id
-    on conflict do nothing)
+    on conflict do nothing)${alsoTaking}
   update waits w
   set matched_event_id = $2, matched_at = statement_timestamp()
   from open x
@@ -318,8 +318,26 @@ const takeStatement = (lock: string) => `with open as materialized (
     and w.path = x.path and w.iteration = x.iteration
   returning x.ix`;
 
+/**
+ * Gives a past event to a wait that looks back. Where the event's publisher is still looking, this is
+ * what it would have found in a moment, so that it belongs into the publisher's count.
+ */
+export async function matchPast(db: Db, event: StoredEvent, wait: WaitRef): Promise<boolean> {
+  return (await take(db, pastTaken, event, [{ ix: 0, wait }])).length > 0;
+}
+
 const skipTaken = prepared("match_waits", takeStatement("skip locked"));
 const waitTaken = prepared("match_wait", takeStatement(""));
+const pastTaken = prepared(
+  "match_past",
+  takeStatement(
+    "",
+    `,
+  counted as (
+    update events e set delivered = e.delivered + 1 from open
+    where e.tenant_id = $1 and e.id = $2 and e.matched_at is null)`,
+  ),
+);
 
 /**
  * Gives an event to one wait that wants it for itself (`deliver: "ONE"`), unless another instance has
@@ -380,30 +398,24 @@ export interface EventSummary {
   readonly started: number;
 }
 
-/** Notes that events have been matched. Those that somebody else notes just now are left to them. */
-export async function settleEvents(db: Db, summaries: readonly EventSummary[]): Promise<void> {
-  if (summaries.length > 0) await run(db, settle, summarySource.values(summaries));
+/**
+ * Notes that an event has been matched, and adds what was found to what waits that looked back have
+ * found meanwhile.
+ *
+ * @returns The waits that have it; undefined where somebody else has noted it.
+ */
+export async function settleEvent(db: Db, summary: EventSummary): Promise<number | undefined> {
+  const { tenantId, id, delivered, cancelled, started } = summary;
+  const rows = await run<{ delivered: number }>(db, settle, [
+    ...[tenantId, id, delivered, cancelled, started],
+  ]);
+  return rows[0]?.delivered;
 }
 
-const summarySource = rowSource<EventSummary>({
-  tenant_id: { type: "text", of: ({ tenantId }) => tenantId },
-  id: { type: "text", of: ({ id }) => id },
-  delivered: { type: "integer", of: ({ delivered }) => delivered },
-  cancelled: { type: "integer", of: ({ cancelled }) => cancelled },
-  started: { type: "integer", of: ({ started }) => started },
-});
-
 const settle = prepared(
-  "settle_events",
-  `with mine as materialized (
-    select x.* from ${summarySource.from("x", 1)}
-    join events e on e.tenant_id = x.tenant_id and e.id = x.id
-    where e.matched_at is null
-    order by e.tenant_id, e.id
-    for update of e skip locked)
-  update events e
-  set matched_at = statement_timestamp(), delivered = x.delivered, cancelled = x.cancelled,
-    started = x.started
-  from mine x
-  where e.tenant_id = x.tenant_id and e.id = x.id`,
+  "settle_event",
+  `update events
+  set matched_at = statement_timestamp(), delivered = delivered + $3, cancelled = $4, started = $5
+  where tenant_id = $1 and id = $2 and matched_at is null
+  returning delivered`,
 );
