@@ -87,7 +87,7 @@ export function freezeWhenSettled(turn: Turn): void {
  * The completed executions that have a compensation step whose condition holds, latest completion
  * first. A condition that cannot be evaluated is a failed compensation; the rest still run.
  */
-export function freezePlan(turn: Turn): Pick<Compensation, "plan" | "targets" | "failed"> {
+function freezePlan(turn: Turn): Pick<Compensation, "plan" | "targets" | "failed"> {
   const plan: string[] = [];
   const targets: string[] = [];
   const failed: Compensation["failed"][number][] = [];

@@ -82,9 +82,11 @@ export function requestJob(
 }
 
 /** Tells whoever runs the attempt that it no longer counts. An attempt of this same turn has nobody. */
-export function abortAttempt(turn: Turn, { path, iteration }: LiveExecution, reason: string): void {
+export function abortAttempt(turn: Turn, execution: LiveExecution, reason: string): void {
+  const { path, iteration, attempt } = execution;
   const key = executionKey(path, iteration);
-  if (!turn.inserts.has(key)) turn.aborts.set(key, { kind: "abort", path, iteration, reason });
+  if (turn.inserts.has(key)) return;
+  turn.aborts.set(key, { kind: "abort", path, iteration, attempt, reason });
 }
 
 /** The task that an execution calls. */

@@ -166,7 +166,7 @@ function storedRow(turn: Turn, { path, iteration }: ExecutionRead) {
 }
 
 /** One execution. @throws MissingReads */
-export function executionOf(turn: Turn, key: string): ExecutionRead {
+function executionOf(turn: Turn, key: string): ExecutionRead {
   const changed = changedExecution(turn, key);
   if (changed !== undefined) return changed;
   const read = turn.reads.executions.get(key);

@@ -261,7 +261,7 @@ export function fired({ timer, path, iteration, attempt }: SetTimer): Signal {
   return { kind: "timerFired", timer, path, iteration, attempt };
 }
 
-export function earliest(timers: ReadonlyMap<string, SetTimer>): SetTimer | undefined {
+function earliest(timers: ReadonlyMap<string, SetTimer>): SetTimer | undefined {
   return [...timers.values()].toSorted((a, b) => a.dueAt.getTime() - b.dueAt.getTime())[0];
 }
 
