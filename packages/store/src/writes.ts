@@ -183,7 +183,7 @@ const stepInserts = ownedSource<Draft["inserts"][number]>({
   task_retry: { type: "json", of: ({ retry }) => retry },
 });
 
-/** A row that is not RUNNING any more is held by nobody. */
+/** A row that is not RUNNING any more is held by nobody; `worker_id` then says who ran it last. */
 function updateSteps(from: From): string {
   const whileRunning = (column: string) =>
     `${column} = case when x.status = 'RUNNING' then s.${column} end`;
@@ -202,7 +202,7 @@ function updateSteps(from: From): string {
         when 'PENDING' then statement_timestamp() + interval '30 s' end,
       looks = 0,
       blocked = null,
-      ${["worker_id", "carrier", "due_at", "due_clock", "timeout_at"].map(whileRunning).join(", ")}
+      ${["carrier", "due_at", "due_clock", "timeout_at"].map(whileRunning).join(", ")}
     from ${from("x")}
     where ${isWritten} and ${samePlace("s")})`;
 }
