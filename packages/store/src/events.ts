@@ -298,12 +298,14 @@ const refSource = rowSource<IndexedWait>({
   key_hash: { type: "bigint", of: ({ wait }) => wait.keyHash },
 });
 
-const takeStatement = (lock: string, alsoTaking = "") => `with open as materialized (
+const takeStatement = (lock: string, eventLock = "", alsoTaking = "") => `with e as materialized (
+    select tenant_id, id, received_at from events where tenant_id = $1 and id = $2 ${eventLock}),
+  open as materialized (
     select x.ix, x.instance_id, x.path, x.iteration
-    from ${refSource.from("x", 3)}
+    from e
+    cross join ${refSource.from("x", 3)}
     join waits w on w.tenant_id = $1 and w.instance_id = x.instance_id
       and w.path = x.path and w.iteration = x.iteration
-    join events e on e.tenant_id = $1 and e.id = $2
     where ${hears} and w.key_hash is not distinct from x.key_hash
     order by w.instance_id, w.path, w.iteration
     for update of w ${lock}),
@@ -320,7 +322,8 @@ const takeStatement = (lock: string, alsoTaking = "") => `with open as materiali
 
 /**
  * Gives a past event to a wait that looks back. Where the event's publisher is still looking, this is
- * what it would have found in a moment, so that it belongs into the publisher's count.
+ * what it would have found in a moment, so that it belongs into the publisher's count. The event is
+ * locked before the wait, as `takeOne` does.
  */
 export async function matchPast(db: Db, event: StoredEvent, wait: WaitRef): Promise<boolean> {
   return (await take(db, pastTaken, event, [{ ix: 0, wait }])).length > 0;
@@ -332,6 +335,7 @@ const pastTaken = prepared(
   "match_past",
   takeStatement(
     "",
+    "for update",
     `,
   counted as (
     update events e set delivered = e.delivered + 1 from open

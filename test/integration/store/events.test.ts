@@ -52,9 +52,15 @@ test("an event is stored once; its id again is a duplicate", async () => {
   const stored = await insertEvents(db, [event, event, other]);
   const again = await insertEvents(db, [{ ...event, payload: { n: 2 } }]);
 
-  expect(stored).toMatchObject([{ id: event.id, payload: { n: 1 } }, "duplicate", { id: other.id }]);
+  expect(stored).toMatchObject([
+    { id: event.id, payload: { n: 1 } },
+    "duplicate",
+    { id: other.id },
+  ]);
   expect(again).toEqual(["duplicate"]);
-  expect(await insertEvents(db, [{ ...event, tenantId: "other" }])).toMatchObject([{ id: event.id }]);
+  expect(await insertEvents(db, [{ ...event, tenantId: "other" }])).toMatchObject([
+    { id: event.id },
+  ]);
 });
 
 test("an event finds the waits that were open when it was received, longest first", async () => {
@@ -145,9 +151,13 @@ test("a wait whose key was written anew is not given to what its old key found",
   const found = await waitsOf(db, event, { eventPaths: "payload.n", values: [1] });
   await commitOne(
     db,
-    commit(snapshot, {}, {
-      commands: [{ kind: "rekeyWait", path: "w", iteration: 1, key: [2] }],
-    }),
+    commit(
+      snapshot,
+      {},
+      {
+        commands: [{ kind: "rekeyWait", path: "w", iteration: 1, key: [2] }],
+      },
+    ),
   );
 
   expect(found).toHaveLength(1);
@@ -180,13 +190,17 @@ test("one event satisfies every wait of an instance open at the time, and none t
   const inbox = await loadInbox(db, key);
   await commitOne(
     db,
-    commit(snapshot, {}, {
-      commands: [
-        { kind: "closeWait", path: "w", iteration: 1 },
-        { kind: "closeWait", path: "v", iteration: 1 },
-        openWait("w", event.pattern, { iteration: 2, lookbackFrom }),
-      ],
-    }),
+    commit(
+      snapshot,
+      {},
+      {
+        commands: [
+          { kind: "closeWait", path: "w", iteration: 1 },
+          { kind: "closeWait", path: "v", iteration: 1 },
+          openWait("w", event.pattern, { iteration: 2, lookbackFrom }),
+        ],
+      },
+    ),
   );
   const [again] = await openLookbacks(db, key);
 
@@ -207,7 +221,9 @@ test("a lookback finds what came within it, the oldest first, page by page", asy
     await publish({ payload: { n: 2, deep: { a: "x" } } }),
     await publish({ payload: { n: 1 }, pattern: "thing.else" }),
   ];
-  await sql`update events set received_at = now() - interval '1 hour' where id = ${early.id}`.execute(db);
+  await sql`update events set received_at = now() - interval '1 hour' where id = ${early.id}`.execute(
+    db,
+  );
   await createWaiting({ lookbackFrom: new Date(Date.now() - 60_000) });
   await createWaiting({ pattern: "thing.*", lookbackFrom: new Date(Date.now() - 60_000) });
   await createWaiting({ pattern: "**", lookbackFrom: new Date(Date.now() - 60_000) });
@@ -219,7 +235,11 @@ test("a lookback finds what came within it, the oldest first, page by page", asy
   const next = await findPastEvents(db, literal, { after: page[0], limit: 10 });
 
   expect([...ids(page), ...ids(next)]).toEqual([first.id, second.id]);
-  expect(ids(await findPastEvents(db, wild, { limit: 10 }))).toEqual([first.id, second.id, third.id]);
+  expect(ids(await findPastEvents(db, wild, { limit: 10 }))).toEqual([
+    first.id,
+    second.id,
+    third.id,
+  ]);
   expect(await findPastEvents(db, all, { limit: 10 })).toHaveLength(4);
   const equal = (path: string[], value: Json) =>
     findPastEvents(db, wild, { limit: 10, equalities: [{ path, value }] });
@@ -253,10 +273,7 @@ test("patterns of a lookback match as patterns of waits do", async () => {
 test("the event that started an instance is never delivered to it", async () => {
   const { db } = database;
   const event = await publish();
-  const snapshot = await createWaiting(
-    { lookbackFrom: new Date(0) },
-    { startEventId: event.id },
-  );
+  const snapshot = await createWaiting({ lookbackFrom: new Date(0) }, { startEventId: event.id });
   const [wait] = await openLookbacks(db, { tenantId, instanceId: snapshot.id });
 
   expect(wait && (await findPastEvents(db, wait, { limit: 10 }))).toEqual([]);

@@ -1,0 +1,286 @@
+import {
+  claimSteps,
+  commitBatch,
+  commitLocked,
+  createBatch,
+  DatabaseUnavailableError,
+  DataRefusedError,
+  isTransient,
+  loadInstance,
+  migrateToLatest,
+  openDatabase,
+  pendingMigrations,
+  readHistory,
+  registerWorker,
+  StatementTimeoutError,
+} from "@millrace/store";
+import type { CommitOutcome, DatabaseHandle } from "@millrace/store";
+import { createDatabase, createEmptyDatabase, eventually } from "@millrace/testkit";
+import { sql } from "kysely";
+import { connect, createServer } from "node:net";
+import type { AddressInfo, Socket } from "node:net";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import {
+  claimRequest,
+  commit,
+  create,
+  firstCommit,
+  openTestDatabase,
+  openTransaction,
+  result,
+  tenantId,
+  workerId,
+} from "./support.ts";
+import type { OpenedDatabase } from "./support.ts";
+
+let database: OpenedDatabase;
+beforeAll(async () => {
+  database = await openTestDatabase(4);
+});
+afterAll(() => database.drop());
+
+/** Ends every connection of the pool under test, whatever it is doing. */
+async function terminateAll(): Promise<void> {
+  const killer = openTransaction(database.url);
+  await killer.run(`select pg_terminate_backend(pid) from pg_stat_activity
+    where datname = current_database() and application_name = 'store-test'`);
+  await killer.commit();
+}
+
+test("a pool whose connections were terminated, idle or in use, has all its slots again", async () => {
+  const { db } = database;
+  for (let round = 0; round < 10; round++) {
+    const busy = Array.from({ length: 6 }, () => sql`select pg_sleep(0.2)`.execute(db));
+    const transaction = db.transaction().execute(async (trx) => {
+      await sql`select 1`.execute(trx);
+      await new Promise((resolve) => setTimeout(resolve, 60));
+      await sql`select 1`.execute(trx);
+    });
+    const settling = Promise.allSettled([...busy, transaction]);
+    await new Promise((resolve) => setTimeout(resolve, 30));
+    await terminateAll();
+    for (const each of await settling) {
+      if (each.status === "rejected") expect(each.reason).toBeInstanceOf(DatabaseUnavailableError);
+    }
+    await Promise.all(Array.from({ length: 4 }, () => sql`select 1`.execute(db)));
+  }
+
+  expect(database.stats()).toMatchObject({ waiting: 0, size: 4 });
+  expect(database.stats().open).toBeLessThanOrEqual(4);
+  await Promise.all(Array.from({ length: 20 }, () => sql`select pg_sleep(0.01)`.execute(db)));
+});
+
+test("an aborted transaction is never handed to the next user", async () => {
+  const quick = await openDatabase({
+    url: database.url,
+    poolSize: 2,
+    statementTimeoutMs: 100,
+  });
+  const { db } = quick;
+  for (let round = 0; round < 10; round++) {
+    const failing = db.transaction().execute(async (trx) => {
+      const wrong =
+        round % 2 === 0 ? sql`select pg_sleep(1)` : sql`insert into settings values ('x', null)`;
+      await wrong.execute(trx);
+    });
+    await expect(failing).rejects.toBeInstanceOf(
+      round % 2 === 0 ? StatementTimeoutError : DataRefusedError,
+    );
+    await Promise.all(Array.from({ length: 4 }, () => sql`select 1`.execute(db)));
+  }
+  expect(quick.stats()).toMatchObject({ waiting: 0 });
+  await quick.close();
+});
+
+test("a server that cannot be reached is told as such, and is transient", async () => {
+  const nowhere = await openDatabase({
+    url: "postgres://nobody@127.0.0.1:1/nothing",
+    connectTimeoutMs: 500,
+  });
+
+  const failure = await loadInstance(nowhere.db, { tenantId, instanceId: workerId() }).catch(
+    (error: unknown) => error,
+  );
+
+  expect(failure).toBeInstanceOf(DatabaseUnavailableError);
+  expect(isTransient(failure)).toBe(true);
+  await nowhere.close();
+});
+
+test("numbers that JavaScript cannot hold are refused rather than rounded", async () => {
+  const { db } = database;
+  const { rows } = await sql<{ n: number }>`select 9007199254740991::bigint as n`.execute(db);
+
+  expect(rows).toEqual([{ n: 9007199254740991 }]);
+  await expect(sql`select 9007199254740993::bigint as n`.execute(db)).rejects.toThrow(RangeError);
+});
+
+test("the database's clock is told as it is", async () => {
+  const before = Date.now();
+  const { now } = await database.now();
+
+  // One machine, one clock.
+  expect(Math.abs(now.getTime() - before)).toBeLessThan(1_000);
+});
+
+test("a commit whose answer was lost is known as written when it is handed in again", async () => {
+  const relay = await openRelay(database.url);
+  const cut = await openDatabase({ url: relay.url, poolSize: 2, connectTimeoutMs: 2_000 });
+  const worker = workerId();
+  await registerWorker(database.db, {
+    ...{ id: worker, host: "test", pid: 1, tasks: [], queues: [] },
+  });
+  const first = firstCommit();
+
+  // The statement arrives and is committed; its answer does not come back.
+  await sql`select 1`.execute(cut.db);
+  relay.cutAnswers();
+  const lost = await createBatch(cut.db, [first]).catch((error: unknown) => error);
+  relay.mend();
+  const created = await createBatch(cut.db, [first]);
+
+  const snapshot = first.decision.snapshot;
+  await claimSteps(cut.db, [claimRequest(snapshot, worker)]);
+  const second = result(snapshot, { workerId: worker });
+  relay.cutAnswers();
+  const lostAgain = await commitBatch(cut.db, [second]).catch((error: unknown) => error);
+  relay.mend();
+  const committed = await commitBatch(cut.db, [second]);
+
+  expect(lost).toBeInstanceOf(DatabaseUnavailableError);
+  expect(created).toEqual([{ kind: "committed", version: 1 }]);
+  expect(lostAgain).toBeInstanceOf(DatabaseUnavailableError);
+  expect(committed).toEqual([{ kind: "committed", version: 2 }]);
+  const history = await readHistory(database.db, { tenantId, instanceId: snapshot.id }, 0, 10);
+  expect(history).toHaveLength(2);
+  await cut.close();
+  await relay.close();
+});
+
+test("while connections are killed, commits go on and each is written once", async () => {
+  const { db } = database;
+  const instances = await Promise.all(Array.from({ length: 20 }, () => create(db)));
+  let done = false;
+  const killing = (async () => {
+    while (!done) {
+      await terminateAll();
+      await new Promise((resolve) => setTimeout(resolve, 40));
+    }
+  })();
+
+  await Promise.all(
+    instances.map(async ({ id }) => {
+      for (let count = 0; count < 15;) {
+        const snapshot = await persistently(() => loadInstance(db, { tenantId, instanceId: id }));
+        if (snapshot === undefined) throw new Error("gone");
+        const next = commit(snapshot, { priority: snapshot.priority + 1 });
+        const [outcome] = await persistently(() => commitBatch(db, [next]));
+        if (outcome instanceof Error) throw outcome;
+        if (outcome?.kind === "committed") count += 1;
+      }
+    }),
+  );
+  done = true;
+  await killing;
+
+  for (const { id } of instances) {
+    expect(await loadInstance(db, { tenantId, instanceId: id })).toMatchObject({
+      ...{ priority: 15, version: 16 },
+    });
+  }
+});
+
+test("those who wait for one instance's row leave the pool to others", async () => {
+  const { db } = database;
+  const { id } = await create(db);
+  const other = openTransaction(database.url);
+  await other.run(`select from workflow_instances where id = '${id}' for update`);
+  const waiting = Array.from({ length: 12 }, () =>
+    commitLocked(db, { tenantId, instanceId: id }, async ({ snapshot }) => commit(snapshot, {})),
+  );
+
+  await sql`select 1`.execute(db);
+  expect(database.stats().waiting).toBe(0);
+  await other.commit();
+
+  const outcomes: readonly (CommitOutcome | undefined)[] = await Promise.all(waiting);
+  expect(outcomes.every((outcome) => outcome?.kind === "committed")).toBe(true);
+});
+
+test("processes that migrate at the same time do it once", async () => {
+  const empty = await createEmptyDatabase();
+  const pending = await pendingMigrations(empty.url);
+
+  const applied = await Promise.all(Array.from({ length: 4 }, () => migrateToLatest(empty.url)));
+
+  expect(pending.length).toBeGreaterThan(0);
+  expect(applied.flat().toSorted()).toEqual(pending);
+  expect(await pendingMigrations(empty.url)).toEqual([]);
+  expect(await migrateToLatest(empty.url)).toEqual([]);
+  await empty.drop();
+});
+
+test("a handle that is closed twice is closed once", async () => {
+  const created = await createDatabase();
+  const handle: DatabaseHandle = await openDatabase({ url: created.url });
+  await sql`select 1`.execute(handle.db);
+
+  await Promise.all([handle.close(), handle.close()]);
+
+  await created.drop();
+});
+
+async function persistently<T>(act: () => Promise<T>): Promise<T> {
+  for (;;) {
+    try {
+      return await act();
+    } catch (error) {
+      if (!isTransient(error)) throw error;
+      await new Promise((resolve) => setTimeout(resolve, 10));
+    }
+  }
+}
+
+/** Passes bytes to Postgres and back, until answers are cut: what was sent then still arrives. */
+async function openRelay(url: string) {
+  const target = new URL(url);
+  const sockets = new Set<Socket>();
+  let isCut = false;
+  const server = createServer((client) => {
+    const upstream = connect(Number(target.port || 5432), target.hostname);
+    for (const socket of [client, upstream]) {
+      sockets.add(socket);
+      socket.on("error", () => {});
+      socket.on("close", () => sockets.delete(socket));
+    }
+    client.pipe(upstream);
+    upstream.on("data", (data) => {
+      if (isCut) {
+        client.destroy();
+        upstream.end();
+      } else {
+        client.write(data);
+      }
+    });
+    upstream.on("close", () => client.destroy());
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const { port } = server.address() as AddressInfo;
+  const relayed = new URL(url);
+  relayed.hostname = "127.0.0.1";
+  relayed.port = String(port);
+  return {
+    url: relayed.href,
+    cutAnswers(): void {
+      isCut = true;
+    },
+    mend(): void {
+      isCut = false;
+    },
+    async close(): Promise<void> {
+      for (const socket of sockets) socket.destroy();
+      await new Promise((resolve) => server.close(resolve));
+      await eventually("the relay to close", () => sockets.size === 0);
+    },
+  };
+}
