@@ -2,7 +2,7 @@ import { decide, isNeeds, mergeReads, noReads } from "@millrace/engine";
 import type { Decision, Definition, Reads, Signal, Snapshot } from "@millrace/engine";
 import { commitLocked, loadInbox, loadInstance, loadReads } from "@millrace/store";
 import type { Commit, CommitOutcome, Key, MatchedWait } from "@millrace/store";
-import { InstanceNotFoundError } from "./errors.ts";
+import { BusyError, InstanceNotFoundError } from "./errors.ts";
 import type { Services } from "./services.ts";
 
 /**
@@ -15,6 +15,11 @@ import type { Services } from "./services.ts";
 
 /** Conflicts met without the row lock before it is taken. */
 const freeTries = 2;
+/**
+ * With the row taken the version cannot move any more; a claim or a match can still change a step or
+ * a wait that the decision relied on. Each of these happens once.
+ */
+const lockedTries = 10;
 
 /** Rounds of loading what a decision says it needs; a deeper chain is a fault of the engine. */
 const maxReadRounds = 10;
@@ -38,14 +43,15 @@ export type Advanced =
   /** A hold was lost: somebody else has the step now. */
   | { readonly kind: "lost"; readonly snapshot: Snapshot };
 
-/** @throws InstanceNotFoundError */
+/** @throws InstanceNotFoundError, BusyError */
 export async function advance(services: Services, key: Key, intent: Intent): Promise<Advanced> {
-  for (let attempt = 0; attempt < freeTries; attempt++) {
-    const advanced = await tryOnce(services, key, intent);
+  for (let attempt = 0; attempt < freeTries + lockedTries; attempt++) {
+    const attemptOnce = attempt < freeTries ? tryOnce : tryLocked;
+    const advanced = await attemptOnce(services, key, intent);
     if (advanced !== undefined) return advanced;
     services.metrics.commitConflicts.add({ cause: intent.cause });
   }
-  return advanceLocked(services, key, intent);
+  throw new BusyError(key.instanceId);
 }
 
 async function tryOnce(
@@ -62,21 +68,30 @@ async function tryOnce(
   return advancedBy(await services.commit(commit), snapshot, commit);
 }
 
-/** Takes the row first: slower, but nobody can be first. */
-async function advanceLocked(services: Services, key: Key, intent: Intent): Promise<Advanced> {
-  let advanced: Advanced | undefined;
-  await commitLocked(services.database.db, key, async ({ snapshot, inbox, trx }) => {
-    const commit = await draft(services, key, snapshot, intent.inbox === true ? inbox : [], intent, trx);
-    advanced = commit && { kind: "committed", before: snapshot, commit };
-    if (commit === undefined) advanced = { kind: "void", snapshot };
-    return commit;
-  }).then((outcome) => {
-    if (outcome?.kind === "void" && advanced) {
-      advanced = { kind: "lost", snapshot: advanced.kind === "committed" ? advanced.before : advanced.snapshot };
-    }
-  });
+/** Takes the row first: slower, but only rows that the version does not guard can get ahead. */
+async function tryLocked(
+  services: Services,
+  key: Key,
+  intent: Intent,
+): Promise<Advanced | undefined> {
+  const drafted: { advanced?: Advanced } = {};
+  const outcome = await commitLocked(
+    services.database.db,
+    key,
+    async ({ snapshot, inbox: matched, trx }) => {
+      const inbox = intent.inbox === true ? matched : [];
+      const commit = await draft(services, key, snapshot, inbox, intent, trx);
+      drafted.advanced =
+        commit === undefined
+          ? { kind: "void", snapshot }
+          : { kind: "committed", before: snapshot, commit };
+      return commit;
+    },
+  );
+  const { advanced } = drafted;
   if (advanced === undefined) throw new InstanceNotFoundError(key.instanceId);
-  return advanced;
+  if (advanced.kind !== "committed" || outcome === undefined) return advanced;
+  return advancedBy(outcome, advanced.before, advanced.commit);
 }
 
 function advancedBy(

@@ -33,10 +33,10 @@ const keptVersions = 1_000;
 export function openDefinitionCache(db: Db): DefinitionCache {
   const known = new Map<string, Promise<KnownDefinition>>();
 
-  function keep(key: string, load: () => Promise<KnownDefinition>): Promise<KnownDefinition> {
+  function keep(key: string, make: () => Promise<KnownDefinition>): Promise<KnownDefinition> {
     const kept = known.get(key);
     if (kept !== undefined) return kept;
-    const loading = load();
+    const loading = make();
     known.set(key, loading);
     loading.catch(() => known.delete(key));
     for (const oldest of known.keys()) {
@@ -49,8 +49,7 @@ export function openDefinitionCache(db: Db): DefinitionCache {
   async function load(tenantId: string, workflowId: string, version: number) {
     const stored = await getDefinition(db, tenantId, workflowId, version);
     if (stored === undefined) throw new WorkflowNotFoundError(workflowId, version);
-    // It was validated when it was registered.
-    const document = stored.document as unknown as Parameters<typeof compileDefinition>[0];
+    const { document } = stored;
     return {
       definition: compileDefinition(document, stored.version),
       checkInput: compileInputSchema(document),

@@ -28,7 +28,9 @@ export class InvalidInputError extends MillraceError {
   readonly code = "INVALID_INPUT";
   override readonly problems: readonly Problem[];
   constructor(workflowId: string, problems: readonly Problem[]) {
-    super(`the input does not match the inputSchema of "${workflowId}": ${count(problems, "violation")}`);
+    super(
+      `the input does not match the inputSchema of "${workflowId}": ${count(problems, "violation")}`,
+    );
     this.problems = problems;
   }
 }
@@ -83,7 +85,9 @@ export class ReservedPatternError extends MillraceError {
   override readonly name = "ReservedPatternError";
   readonly code = "RESERVED_PATTERN";
   constructor(pattern: string) {
-    super(`patterns under "workflow." are reserved for lifecycle events, so "${pattern}" cannot be published`);
+    super(
+      `patterns under "workflow." are reserved for lifecycle events, so "${pattern}" cannot be published`,
+    );
   }
 }
 

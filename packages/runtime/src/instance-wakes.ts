@@ -26,7 +26,8 @@ export function openInstanceWakes(queue: Queue): InstanceWakes {
       listeners.set(instanceId, waiting.add(listener));
       return () => {
         waiting.delete(listener);
-        if (waiting.size === 0 && listeners.get(instanceId) === waiting) listeners.delete(instanceId);
+        if (waiting.size === 0 && listeners.get(instanceId) === waiting)
+          listeners.delete(instanceId);
       };
     },
   };

@@ -26,9 +26,7 @@ export async function lookBackFor(services: Services, wait: LookbackWait): Promi
     for (const event of events) {
       if (!(await satisfies(services, event, wait))) continue;
       const won =
-        wait.deliver === "ONE"
-          ? await takeOne(db, event, wait)
-          : await matchPast(db, event, wait);
+        wait.deliver === "ONE" ? await takeOne(db, event, wait) : await matchPast(db, event, wait);
       if (won) {
         await markLookedBack(db, wait);
         await nudge(services, event, [wait.instanceId]);

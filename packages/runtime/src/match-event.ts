@@ -1,4 +1,10 @@
-import { candidatePatterns, eventKeyOf, eventSatisfies, mergeReads, noReads } from "@millrace/engine";
+import {
+  candidatePatterns,
+  eventKeyOf,
+  eventSatisfies,
+  mergeReads,
+  noReads,
+} from "@millrace/engine";
 import type { EventFact } from "@millrace/engine";
 import {
   findWaits,
@@ -132,4 +138,3 @@ export async function nudge(
   }));
   await queue.addAdvance(jobs).catch(() => metrics.enqueueFailures.add({}));
 }
-

@@ -64,7 +64,12 @@ function jobsOf(key: Key, { decision, holds, carry }: Commit): readonly StepToAd
     const execution = executionKey(path, iteration);
     if (carried.has(execution)) continue;
     const fence = fences.get(execution) ?? 0;
-    jobs.push({ job: { ...key, path, iteration, attempt, fence, taskId }, queue, priority, delayMs });
+    jobs.push({
+      job: { ...key, path, iteration, attempt, fence, taskId },
+      queue,
+      priority,
+      delayMs,
+    });
   }
   return jobs;
 }

@@ -59,7 +59,7 @@ export async function publishEvents(
   const stored = await insertEvents(services.database.db, accepted);
   const byDraft = new Map(accepted.map((draft, index) => [draft, stored[index]]));
   return Promise.all(
-    drafts.map((draft) =>
+    drafts.map(async (draft) =>
       isLifecyclePattern(draft.pattern)
         ? { error: new ReservedPatternError(draft.pattern) }
         : answer(services, draft.id, byDraft.get(draft)),

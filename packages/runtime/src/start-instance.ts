@@ -3,10 +3,7 @@ import { createSnapshot, decide, isNeeds, noReads } from "@millrace/engine";
 import type { JsonObject, Signal } from "@millrace/engine";
 import { canonicalJson, instanceReadOf, readInstance } from "@millrace/store";
 import type { Commit, InstanceRead, Json } from "@millrace/store";
-import {
-  IdempotencyConflictError,
-  InvalidInputError,
-} from "./errors.ts";
+import { IdempotencyConflictError, InvalidInputError } from "./errors.ts";
 import { newInstanceId } from "./ids.ts";
 import { perform } from "./perform.ts";
 import type { Caller, Services } from "./services.ts";

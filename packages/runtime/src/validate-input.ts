@@ -12,7 +12,11 @@ export type CheckInput = (input: unknown) => readonly Problem[];
  *
  * @throws Error in words for people when it is no JSON Schema.
  */
-export function compileInputSchema({ inputSchema }: { readonly inputSchema?: unknown }): CheckInput {
+export function compileInputSchema({
+  inputSchema,
+}: {
+  readonly inputSchema?: unknown;
+}): CheckInput {
   if (inputSchema === undefined || inputSchema === true) return () => [];
   const ajv = new Ajv2020({ allErrors: true, strict: false, validateFormats: true });
   formats.default.default(ajv);

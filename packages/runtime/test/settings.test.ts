@@ -84,9 +84,7 @@ test("a variable that only looks like ours is noticed", () => {
 
 test("docs/settings.md and .env.example are what the table says", async () => {
   const root = resolve(import.meta.dirname, "../../..");
-  const { settingsDocuments } = (await import("../../../scripts/settings-docs.mjs")) as {
-    settingsDocuments: (settings: typeof SETTINGS) => Readonly<Record<string, string>>;
-  };
+  const { settingsDocuments } = await import("../../../scripts/settings-docs.mjs");
 
   for (const [path, content] of Object.entries(settingsDocuments(SETTINGS))) {
     expect(

@@ -22,9 +22,8 @@ const holdMs = 5_000;
 const longestSleepMs = 500;
 
 export function startTimerLoop(services: Services): Loop {
-  const loop = startLoop(
-    { name: "timers", log: services.log, maxDelayMs: longestSleepMs },
-    () => fireDueTimers(services),
+  const loop = startLoop({ name: "timers", log: services.log, maxDelayMs: longestSleepMs }, () =>
+    fireDueTimers(services),
   );
   const unsubscribe = services.queue.wake.subscribe("timer", ({ dueAt }) => {
     const soon = services.clock.now().getTime() + longestSleepMs;
@@ -61,16 +60,24 @@ function groupByInstance(timers: readonly DueTimer[]): readonly (readonly DueTim
 /** In order of their time, and after events that were matched already: those came first. */
 async function fire(services: Services, timers: readonly DueTimer[]): Promise<void> {
   const [{ tenantId, instanceId }] = timers as [DueTimer];
-  const signals = timers.map(
-    ({ kind, path, iteration, attempt }): Signal => ({ kind: "timerFired", timer: kind, path, iteration, attempt }),
-  );
+  const signals = timers.map(({ kind, path, iteration, attempt }): Signal => ({
+    kind: "timerFired",
+    timer: kind,
+    path,
+    iteration,
+    attempt,
+  }));
   try {
-    const advanced = await advance(services, { tenantId, instanceId }, {
-      actor: "scheduler",
-      cause: "timer",
-      inbox: true,
-      signals: (_snapshot, inbox) => [...signalsOf(inbox), ...signals],
-    });
+    const advanced = await advance(
+      services,
+      { tenantId, instanceId },
+      {
+        actor: "scheduler",
+        cause: "timer",
+        inbox: true,
+        signals: (_snapshot, inbox) => [...signalsOf(inbox), ...signals],
+      },
+    );
     if (advanced.kind === "committed") await perform(services, advanced.commit);
     else await dropAll(services, timers);
     count(services, timers);

@@ -20,6 +20,7 @@ import type { Loop } from "../loop.ts";
 import { matchEvent, nudge } from "../match-event.ts";
 import { enqueue, perform } from "../perform.ts";
 import type { Services } from "../services.ts";
+import { signalsOf } from "../worker/advance-instance.ts";
 
 /**
  * Finds what a crash or a lost message left undone, and does it. The list is exactly what the rows
@@ -97,11 +98,19 @@ function jobOf({ queue, priority, ...job }: DueStep) {
 }
 
 async function takeOver(services: Services): Promise<number> {
-  const { free, poisoned } = await takeLapsedSteps(services.database.db, { lapseMs, mostDeliveries, limit: batchSize });
+  const { free, poisoned } = await takeLapsedSteps(services.database.db, {
+    lapseMs,
+    mostDeliveries,
+    limit: batchSize,
+  });
   services.metrics.takeOvers.add({}, free.length);
   await enqueue(services, free.map(jobOf));
   for (const { tenantId, instanceId, path, iteration, attempt, deliveries } of poisoned) {
-    await signal(services, { tenantId, instanceId }, { kind: "poisoned", path, iteration, attempt, deliveries });
+    await signal(
+      services,
+      { tenantId, instanceId },
+      { kind: "poisoned", path, iteration, attempt, deliveries },
+    );
   }
   return free.length + poisoned.length;
 }
@@ -109,12 +118,27 @@ async function takeOver(services: Services): Promise<number> {
 /** Attempts whose worker is gone, or does not fire their clock. */
 async function timeOutAttempts(services: Services): Promise<number> {
   const attempts = await overdueAttempts(services.database.db, batchSize);
-  for (const { tenantId, instanceId, workflowId, workflowVersion, stepId, path, iteration, attempt, clock, retry } of attempts) {
+  for (const {
+    tenantId,
+    instanceId,
+    workflowId,
+    workflowVersion,
+    stepId,
+    path,
+    iteration,
+    attempt,
+    clock,
+    retry,
+  } of attempts) {
     const { definition } = await services.definitions.get(tenantId, workflowId, workflowVersion);
     const call = definition.steps.get(stepId) ?? definition.compensationSteps.get(stepId);
     const own = call !== undefined && "retry" in call ? call.retry : {};
     const policy = resolveRetryPolicy(own, retry ?? undefined, definition.retry);
-    await signal(services, { tenantId, instanceId }, { kind: "attemptTimedOut", path, iteration, attempt, clock, retry: policy });
+    await signal(
+      services,
+      { tenantId, instanceId },
+      { kind: "attemptTimedOut", path, iteration, attempt, clock, retry: policy },
+    );
   }
   return attempts.length;
 }
@@ -127,7 +151,8 @@ async function signal(
   const advanced = await advance(services, key, {
     actor: "reconciler",
     cause: "reconciler",
-    signals: () => [what],
+    inbox: true,
+    signals: (_snapshot, inbox) => [...signalsOf(inbox), what],
   });
   if (advanced.kind === "committed") await perform(services, advanced.commit);
 }

@@ -12,7 +12,11 @@ import type { WorkerState } from "./run-worker.ts";
  * Applies what waits for an instance: the events that its waits were matched with. The step that
  * follows goes to a job.
  */
-export async function advanceInstance(worker: WorkerState, job: AdvanceJob, _jobId: string): Promise<void> {
+export async function advanceInstance(
+  worker: WorkerState,
+  job: AdvanceJob,
+  _jobId: string,
+): Promise<void> {
   const { tenantId, instanceId } = job;
   const intent: Intent = {
     actor: "event",

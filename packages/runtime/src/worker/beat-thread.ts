@@ -14,18 +14,21 @@ interface Start {
 }
 
 const { databaseUrl, workerId } = workerData as Start;
-const beat = await openBeat(databaseUrl);
+const beat = openBeat(databaseUrl);
 let id = workerId;
 let stopped = false;
 let stale = false;
 
-parentPort?.on("message", (message: { readonly kind: "stop" } | { readonly kind: "id"; readonly id: string }) => {
-  if (message.kind === "stop") stopped = true;
-  else {
-    id = message.id;
-    stale = false;
-  }
-});
+parentPort?.on(
+  "message",
+  (message: { readonly kind: "stop" } | { readonly kind: "id"; readonly id: string }) => {
+    if (message.kind === "stop") stopped = true;
+    else {
+      id = message.id;
+      stale = false;
+    }
+  },
+);
 
 while (!stopped) {
   try {

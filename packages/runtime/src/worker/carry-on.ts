@@ -1,9 +1,11 @@
 import { mergeReads, noReads } from "@millrace/engine";
-import type { Command, Decision, ExecutionRead, Reads, TaskCall } from "@millrace/engine";
-import { loadInstance, loadReads } from "@millrace/store";
+import type { Command, Decision, ExecutionRead, Reads, Signal, TaskCall } from "@millrace/engine";
+import { loadInbox, loadInstance, loadReads } from "@millrace/store";
 import type { ClaimedStep, Commit, Key } from "@millrace/store";
 import { decideLoading } from "../advance.ts";
 import { perform } from "../perform.ts";
+import type { Services } from "../services.ts";
+import { signalsOf } from "./advance-instance.ts";
 import type { Held } from "./held.ts";
 import { runAttempt } from "./run-attempt.ts";
 import type { AttemptSignal } from "./run-attempt.ts";
@@ -103,11 +105,12 @@ async function commitResult(
   const { workerId } = held;
   const key: Key = { tenantId: held.snapshot.tenantId, instanceId: held.snapshot.id };
   let { snapshot, reads } = held;
+  let signals: readonly Signal[] = [signal];
   for (let attempt = 0; ; attempt++) {
     const at = services.clock.now();
-    const [from, known] = [snapshot, reads];
+    const [from, folded, known] = [snapshot, signals, reads];
     const decided = await persistently(services.log, () =>
-      decideLoading(services.database.db, key, held.definition, from, [signal], known, at),
+      decideLoading(services.database.db, key, held.definition, from, folded, known, at),
     );
     const { decision } = decided;
     if (decision.snapshot === snapshot) return dropped(worker, held);
@@ -115,10 +118,12 @@ async function commitResult(
     const commit: Commit = {
       previous: snapshot,
       decision,
-      signals: [signal],
+      signals,
       at,
       actor: `worker:${workerId}`,
-      holds: [{ path: held.step.path, iteration: held.step.iteration, fence: held.step.fence, workerId }],
+      holds: [
+        { path: held.step.path, iteration: held.step.iteration, fence: held.step.fence, workerId },
+      ],
       carry: next === undefined ? [] : [carryOf(worker, held, next, carrier)],
     };
     const outcome = await worker.submit(commit, attempt);
@@ -128,11 +133,18 @@ async function commitResult(
     }
     if (outcome.kind === "void") return dropped(worker, held);
     services.metrics.commitConflicts.add({ cause: "result" });
-    const fresh = await persistently(services.log, () => loadInstance(services.database.db, key));
+    const fresh = await persistently(services.log, () => loadAnew(services, key));
     if (fresh === undefined) return dropped(worker, held);
-    snapshot = fresh;
+    snapshot = fresh.snapshot;
+    // What events have taken comes before the result: the decision may be waiting for it.
+    signals = [...signalsOf(fresh.inbox), signal];
     reads = noReads;
   }
+}
+
+async function loadAnew({ database: { db } }: Services, key: Key) {
+  const snapshot = await loadInstance(db, key);
+  return snapshot && { snapshot, inbox: await loadInbox(db, key) };
 }
 
 function dropped({ services }: WorkerState, { step, snapshot }: Held): undefined {
@@ -234,6 +246,17 @@ function readOf({ step, call }: Held, update: Decision["updates"][number]): Exec
   const { path, iteration, status, attempt, output, error, completion } = update;
   const { stepId, fence } = step;
   const { queue } = call;
-  return { stepId, path, iteration, status, attempt, fence, output, outputLeftOut: false, error, completion, queue };
+  return {
+    stepId,
+    path,
+    iteration,
+    status,
+    attempt,
+    fence,
+    output,
+    outputLeftOut: false,
+    error,
+    completion,
+    queue,
+  };
 }
-

@@ -41,7 +41,7 @@ async function modulesIn(path: string): Promise<readonly string[]> {
   const found = await Promise.all(
     entries
       .filter(({ name }) => name !== "node_modules" && !name.startsWith("."))
-      .map((entry) => {
+      .map(async (entry) => {
         const inner = join(path, entry.name);
         if (entry.isDirectory()) return modulesIn(inner);
         return moduleFile.test(entry.name) && !notAModule.test(entry.name) ? [inner] : [];
@@ -69,7 +69,9 @@ function looksLikeTask(value: unknown): boolean {
 
 function reasonOf(file: string, error: unknown): string {
   const message = error instanceof Error ? error.message : String(error);
-  const typescript = /\.m?ts$/.test(file) && /Unknown file extension|Unexpected (?:token|identifier)|Missing initializer/.test(message);
+  const typescript =
+    /\.m?ts$/.test(file) &&
+    /Unknown file extension|Unexpected (?:token|identifier)|Missing initializer/.test(message);
   return typescript
     ? "Node.js runs TypeScript from 22.18 on; with an older one compile it, or write the task in .mjs"
     : message;

@@ -26,7 +26,12 @@ export function openProgress({ database, log }: Services) {
       if (now - (writtenAt.get(key) ?? -writeEveryMs) < writeEveryMs) return;
       writtenAt.set(key, now);
       if (writtenAt.size > 10_000) writtenAt.clear();
-      const write: Promise<unknown> = recordProgress(database.db, step, progress ?? null, heartbeatTimeoutMs)
+      const write: Promise<unknown> = recordProgress(
+        database.db,
+        step,
+        progress ?? null,
+        heartbeatTimeoutMs,
+      )
         .catch((error: unknown) => log.debug({ err: error }, "progress not written"))
         .finally(() => writes.delete(write));
       writes.add(write);

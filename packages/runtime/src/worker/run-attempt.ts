@@ -1,9 +1,4 @@
-import {
-  errorDetailsOf,
-  errorMessageOf,
-  errorNameOf,
-  retryableOf,
-} from "@millrace/sdk";
+import { errorDetailsOf, errorMessageOf, errorNameOf, retryableOf } from "@millrace/sdk";
 import type { TaskContext, ValueSchema } from "@millrace/sdk";
 import type { Signal, TaskFailure } from "@millrace/engine";
 import { executionKey, resolveRetryPolicy } from "@millrace/engine";
@@ -79,7 +74,8 @@ async function firstOf(held: Held): Promise<Ended> {
   });
   try {
     const ended = await Promise.race([handler, clock, heartbeat.silent, lost]);
-    if (ended.kind === "timedOut") abort.abort(new Error(`the attempt ended by its ${ended.clock}`));
+    if (ended.kind === "timedOut")
+      abort.abort(new Error(`the attempt ended by its ${ended.clock}`));
     return ended;
   } finally {
     heartbeat.stop();
@@ -87,10 +83,7 @@ async function firstOf(held: Held): Promise<Ended> {
   }
 }
 
-async function callHandler(
-  held: Held,
-  beat: (progress?: Json) => void,
-): Promise<Ended> {
+async function callHandler(held: Held, beat: (progress?: Json) => void): Promise<Ended> {
   try {
     const { task } = held.known;
     const input = checked("input", task.input, inputOf(held));
@@ -122,11 +115,11 @@ function contextOf(held: Held, heartbeat: (progress?: Json) => void): TaskContex
       correlationId: snapshot.correlationId,
       tenantId: snapshot.tenantId,
       userId: snapshot.userId,
-      input: snapshot.input as never,
+      input: snapshot.input,
     },
     signal: abort.signal,
     logger: log,
-    heartbeat: heartbeat as TaskContext["heartbeat"],
+    heartbeat,
   };
 }
 
@@ -142,11 +135,17 @@ class BadTaskValueError extends Error {
   }
 }
 
-function checked(what: "input" | "output", schema: ValueSchema | undefined, value: unknown): unknown {
+function checked(
+  what: "input" | "output",
+  schema: ValueSchema | undefined,
+  value: unknown,
+): unknown {
   if (schema === undefined) return value;
   const parsed = schema.safeParse(value);
   if (parsed.success) return parsed.data;
-  const issues = parsed.error.issues.map(({ path, message }) => `/${path.map(String).join("/")}: ${message}`);
+  const issues = parsed.error.issues.map(
+    ({ path, message }) => `/${path.map(String).join("/")}: ${message}`,
+  );
   throw new BadTaskValueError(
     what === "input" ? "INVALID_TASK_INPUT" : "INVALID_TASK_OUTPUT",
     `the ${what} does not match the task's schema: ${issues.join("; ")}`,
@@ -209,11 +208,12 @@ export function failureOf(error: unknown): TaskFailure {
     type: errorNameOf(error).slice(0, 200),
     message: wellFormed(errorMessageOf(error)).slice(0, 4_000),
     details: details === undefined || checkJson(details).length > 0 ? null : details,
-    retryable: retryableOf(error) !== false,
+    retryable: retryableOf(error),
   };
 }
 
-const unstorable = /\u0000|[\uD800-\uDBFF](?![\uDC00-\uDFFF])|(?<![\uD800-\uDBFF])[\uDC00-\uDFFF]/g;
+/** With the `u` flag a surrogate pair is one character, so that only a lone half is a surrogate. */
+const unstorable = /[\0\p{Surrogate}]/gu;
 
 /** Postgres takes neither NUL nor half a surrogate pair. */
 function wellFormed(text: string): string {

@@ -11,7 +11,14 @@ import {
   releaseSteps,
   unblockSteps,
 } from "@millrace/store";
-import type { Claimed, ClaimRequest, ClaimedStep, Commit, CommitOutcome, Json } from "@millrace/store";
+import type {
+  Claimed,
+  ClaimRequest,
+  ClaimedStep,
+  Commit,
+  CommitOutcome,
+  Json,
+} from "@millrace/store";
 import { groupCalls } from "../group.ts";
 import { newWorkerId } from "../ids.ts";
 import { enqueueDue } from "../perform.ts";
@@ -73,7 +80,10 @@ export interface StepToHold {
  *
  * @throws Error naming every task module that could not be loaded.
  */
-export async function runWorker(services: Services, options: WorkerOptions): Promise<RunningWorker> {
+export async function runWorker(
+  services: Services,
+  options: WorkerOptions,
+): Promise<RunningWorker> {
   const { concurrency, graceMs, queues } = options;
   const { database, queue, log } = services;
   const registry = taskRegistry([...builtInTasks, ...(await loadTasks(options.tasks))]);
@@ -109,9 +119,16 @@ export async function runWorker(services: Services, options: WorkerOptions): Pro
 
   const consumers: Consumer[] = [
     ...queues.map((name) =>
-      queue.consumeSteps(name, { concurrency }, guarded(services, (job, jobId) => runStep(worker, claim, job, jobId))),
+      queue.consumeSteps(
+        name,
+        { concurrency },
+        guarded(services, (job, jobId) => runStep(worker, claim, job, jobId)),
+      ),
     ),
-    queue.consumeAdvance({ concurrency }, guarded(services, (job, jobId) => advanceInstance(worker, job, jobId))),
+    queue.consumeAdvance(
+      { concurrency },
+      guarded(services, (job, jobId) => advanceInstance(worker, job, jobId)),
+    ),
   ];
   log.info(
     { workerId: worker.id, tasks: [...registry.keys()], queues, concurrency },
@@ -153,7 +170,10 @@ function guarded<J extends { readonly instanceId: string }>(
     try {
       await handle(job, jobId);
     } catch (error) {
-      log.error({ err: error, jobId, instanceId: job.instanceId }, "the job failed; it is found again");
+      log.error(
+        { err: error, jobId, instanceId: job.instanceId },
+        "the job failed; it is found again",
+      );
     }
   };
 }
@@ -167,7 +187,12 @@ function groupedClaim({ database }: Services): Claim {
   );
 }
 
-async function runStep(worker: WorkerState, claim: Claim, job: StepJob, jobId: string): Promise<void> {
+async function runStep(
+  worker: WorkerState,
+  claim: Claim,
+  job: StepJob,
+  jobId: string,
+): Promise<void> {
   const { services, registry } = worker;
   const known = registry.get(job.taskId);
   if (known === undefined) {
@@ -193,7 +218,8 @@ async function runStep(worker: WorkerState, claim: Claim, job: StepJob, jobId: s
     services.definitions.get(tenantId, workflowId, workflowVersion),
   );
   const call = definition.steps.get(step.stepId) ?? definition.compensationSteps.get(step.stepId);
-  if (call === undefined || !("taskId" in call)) throw new Error(`step "${step.stepId}" is no task`);
+  if (call === undefined || !("taskId" in call))
+    throw new Error(`step "${step.stepId}" is no task`);
   await carryOn(worker, worker.hold({ snapshot, definition, step, call, known }), jobId);
 }
 
@@ -215,7 +241,11 @@ function holdStep(
     abort: new AbortController(),
     log: services.log.child({ instanceId, stepId, attempt }),
     reportProgress: (value) =>
-      progress.report({ tenantId, instanceId, path, iteration, fence, workerId: id }, value, step.heartbeatTimeoutMs ?? known.heartbeatTimeoutMs),
+      progress.report(
+        { tenantId, instanceId, path, iteration, fence, workerId: id },
+        value,
+        step.heartbeatTimeoutMs ?? known.heartbeatTimeoutMs,
+      ),
   };
 }
 

@@ -50,6 +50,7 @@ function retryOf({ initialInterval, maxInterval, ...rest }: RetryDocument): Part
 function durationOf(field: string, text: unknown): number | null {
   if (text === undefined) return null;
   const duration = typeof text === "string" ? parseDuration(text) : { problem: "is no text" };
-  if (isRefusal(duration)) throw new Error(`its ${field} ${JSON.stringify(text)} ${duration.problem}`);
+  if (isRefusal(duration))
+    throw new Error(`its ${field} ${JSON.stringify(text)} ${duration.problem}`);
   return durationToMs(duration, new Date(0));
 }

@@ -19,7 +19,12 @@ export function startWatch(worker: WorkerState): Loop {
   const { services, holdings } = worker;
   const unsubscribe = services.queue.wake.subscribe("step", (message) => {
     const { tenantId, instanceId, path, iteration, reason } = message;
-    const held = holdings.find(String(tenantId), String(instanceId), String(path), Number(iteration));
+    const held = holdings.find(
+      String(tenantId),
+      String(instanceId),
+      String(path),
+      Number(iteration),
+    );
     held?.abort.abort(new Error(typeof reason === "string" ? reason : "the step was stopped"));
   });
   const strays = strayHolds(worker);
