@@ -33,19 +33,8 @@ const statuses = new Set(Object.values(ERROR_CODES).map(({ status }) => String(s
 
 test("every route that is served is in the document, and nothing else", () => {
   const served = app.routes
-    .filter(({ config }) => config?.isPlanned !== true)
-    .flatMap(({ method, url }) =>
-      [method]
-        .flat()
-        .filter((each) => each !== "HEAD")
-        .map(
-          (each) =>
-            `${each} ${url
-              .replaceAll("::", "\0")
-              .replaceAll(/:(\w+)/g, "{$1}")
-              .replaceAll("\0", ":")}`,
-        ),
-    );
+    .filter(({ isPlanned, method }) => !isPlanned && method !== "HEAD")
+    .map(({ method, url }) => `${method} ${pathOf(url, "{$1}")}`);
 
   const described = operations.map(({ method, path }) => `${method.toUpperCase()} ${path}`);
 
@@ -87,15 +76,21 @@ test("every reference in it leads somewhere", () => {
 });
 
 test("what is not there yet answers 501 and is not in the document", async () => {
-  const planned = app.routes.filter(({ config }) => config?.isPlanned === true);
+  const planned = app.routes.filter(({ isPlanned }) => isPlanned);
   expect(planned.length).toBeGreaterThan(10);
 
-  const answers = planned.flatMap(({ url, method }) => {
-    const path = url.replaceAll("::", "\0").replaceAll(/:\w+/g, "x").replaceAll("\0", ":");
-    return [method].flat().map(async (each) => {
-      const { statusCode } = await app.http.inject({ method: each as "GET", url: path });
-      return `${each} ${path} ${statusCode}`;
-    });
+  const answers = planned.map(async ({ url, method }) => {
+    const path = pathOf(url, "x");
+    const { statusCode } = await app.http.inject({ method: method as "GET", url: path });
+    return `${method} ${path} ${statusCode}`;
   });
   expect((await Promise.all(answers)).filter((it) => !it.endsWith(" 501"))).toEqual([]);
 });
+
+/** A path without Fastify's notation of parameters and colons. */
+function pathOf(url: string, parameter: string): string {
+  return url
+    .replaceAll("::", "\0")
+    .replaceAll(/:(\w+)/g, parameter)
+    .replaceAll("\0", ":");
+}

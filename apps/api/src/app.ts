@@ -36,10 +36,17 @@ export interface AppOptions {
   readonly onAnswered?: (answered: Answered) => void;
 }
 
+export interface ServedRoute {
+  readonly method: string;
+  /** In Fastify's form: a colon that is meant as such is there twice. */
+  readonly url: string;
+  readonly isPlanned: boolean;
+}
+
 export interface App {
   readonly http: FastifyInstance;
-  /** Every route that is served, for the OpenAPI document and the checks on it. */
-  readonly routes: readonly RouteOptions[];
+  /** Every route that is served. */
+  readonly routes: readonly ServedRoute[];
   /** Takes in nothing new, lets what is in flight come to its end, long polls at once. */
   close(): Promise<void>;
 }
@@ -114,7 +121,13 @@ export async function createApp({ runtime, log, onAnswered }: AppOptions): Promi
 
   return {
     http,
-    routes,
+    routes: routes.flatMap(({ url, method, config }) =>
+      [method].flat().map((each) => ({
+        method: each,
+        url,
+        isPlanned: config?.isPlanned === true,
+      })),
+    ),
     async close() {
       stopping.abort();
       // A connection over which nothing was asked yet is not idle to Node, and would be waited for.

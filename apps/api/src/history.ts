@@ -5,7 +5,7 @@ import type { Db, HistoryRow } from "@millrace/store";
 const DEFAULT_LIMIT = 100;
 
 /** Where a page ends: within a commit, which may have brought about several entries. */
-interface Place {
+export interface Place {
   /** The last version of which every entry has been shown. */
   readonly version: number;
   /** Entries of the next version that have been shown. */
@@ -13,6 +13,8 @@ interface Place {
   /** Number of the last entry shown. */
   readonly seq: number;
 }
+
+const BEGINNING: Place = { version: 0, shown: 0, seq: 0 };
 
 /**
  * One page of the audit. The store has a row per commit; a caller sees its entries one by one,
@@ -25,10 +27,18 @@ export async function historyPage(
   key: { readonly tenantId: string; readonly instanceId: string },
   { limit = DEFAULT_LIMIT, cursor }: HistoryQuery,
 ): Promise<HistoryPage> {
-  const start = cursor === undefined ? { version: 0, shown: 0, seq: 0 } : placeOf(cursor);
+  const start = cursor === undefined ? BEGINNING : placeOf(cursor);
   // A commit has one entry at least, but for the few that tell nothing; one more says whether it ends.
   const rows = await readHistory(db, key, start.version, limit + 1);
+  return pageOfRows(rows, limit, start);
+}
 
+/** @param rows One more than `limit`, where there are so many, from where `start` left off. */
+export function pageOfRows(
+  rows: readonly HistoryRow[],
+  limit: number,
+  start: Place = BEGINNING,
+): HistoryPage {
   const items: HistoryEntry[] = [];
   let place = start;
   for (const row of rows) {
@@ -62,11 +72,12 @@ function entryOf(
   };
 }
 
-function cursorOf({ version, shown, seq }: Place): string {
+export function cursorOf({ version, shown, seq }: Place): string {
   return Buffer.from(`h.${version}.${shown}.${seq}`).toString("base64url");
 }
 
-function placeOf(cursor: string): Place {
+/** @throws BadCursorError */
+export function placeOf(cursor: string): Place {
   const text = Buffer.from(cursor, "base64url").toString();
   const [, version, shown, seq] = /^h\.(\d{1,9})\.(\d{1,9})\.(\d{1,9})$/.exec(text) ?? [];
   if (seq === undefined) throw new BadCursorError("the cursor was not given out by this API");

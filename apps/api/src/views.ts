@@ -54,11 +54,9 @@ export function instanceView(read: InstanceRead, definition: DefinitionFacts): I
 
 /** By step id; where a step has run under several paths, its latest execution. */
 function stepViews(steps: readonly StepRead[]): Record<string, StepView> {
-  const views: Record<string, StepView> = {};
-  for (const step of steps) {
-    if (step.compensates === null) views[step.stepId] = stepView(step);
-  }
-  return views;
+  return Object.fromEntries(
+    steps.flatMap((step) => (step.compensates === null ? [[step.stepId, stepView(step)]] : [])),
+  );
 }
 
 function stepView(step: StepRead): StepView {

@@ -11,7 +11,7 @@ beforeAll(async () => {
 });
 afterAll(() => api.close());
 
-const start = (body: object, headers?: HeadersInit) =>
+const start = (body: object, headers?: Record<string, string>) =>
   api.call("POST", "/v1/instances", body, headers);
 
 test("the same definition again is a no-op, another content the next version", async () => {
@@ -96,7 +96,7 @@ test("an event moves the wait that it names, and is answered with what it met", 
 test("a cancel takes effect at once, insists on its If-Match, and is refused the second time", async () => {
   const { id } = (await start({ workflowId: "waiting", input: { order: "o-2" } })).body;
   const { version } = await waitingInstance(id);
-  const cancel = (headers?: HeadersInit) =>
+  const cancel = (headers?: Record<string, string>) =>
     api.call(
       "POST",
       `/v1/instances/${id}/cancel`,

@@ -1,3 +1,4 @@
+import { connect } from "node:net";
 import { resolve } from "node:path";
 import { createDatabase, createKeyPrefix, startProcess, stopProcesses } from "@millrace/testkit";
 import type { TestDatabase, TestRedis } from "@millrace/testkit";
@@ -64,14 +65,13 @@ test("the API answers who waits when it is asked to end, and ends with 0", async
 
 test("a second signal ends a process at once", async () => {
   const { started, url } = await startApi();
-  // A body that never comes holds the first signal up.
-  const hanging = fetch(`${url}/v1/events`, {
-    method: "POST",
-    headers: { "content-type": "application/json" },
-    body: new ReadableStream({ pull: () => new Promise(() => {}) }),
-    duplex: "half",
-  });
-  hanging.catch(() => {});
+  // A body that never ends holds the first signal up.
+  const { hostname, port } = new URL(url);
+  const socket = connect(Number(port), hostname);
+  socket.on("error", () => {});
+  socket.write(
+    `POST /v1/events HTTP/1.1\r\nhost: ${hostname}\r\ncontent-type: application/json\r\ncontent-length: 99\r\n\r\n{`,
+  );
   await new Promise((done) => setTimeout(done, 300));
 
   started.signal("SIGTERM");

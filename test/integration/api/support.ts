@@ -21,7 +21,12 @@ export interface TestApi {
   readonly url: string;
   readonly services: Services;
   /** Sends JSON; a string goes as it is. */
-  call(method: string, path: string, body?: unknown, headers?: HeadersInit): Promise<Answer>;
+  call(
+    method: string,
+    path: string,
+    body?: unknown,
+    headers?: Record<string, string>,
+  ): Promise<Answer>;
   close(): Promise<void>;
 }
 
@@ -72,7 +77,7 @@ export async function call(
   method: string,
   path: string,
   body?: unknown,
-  headers: HeadersInit = {},
+  headers: Record<string, string> = {},
 ): Promise<Answer> {
   const response = await fetch(`${url}${path}`, {
     method,
