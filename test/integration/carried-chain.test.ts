@@ -1,6 +1,9 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { InstanceView, WorkflowDefinition } from "@millrace/contract";
+import { eventually } from "@millrace/testkit";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { align, type Race } from "../support/aligned.ts";
+import { openGates } from "../support/gates.ts";
 import { openInstallation, type Installation } from "../support/installation.ts";
 import { expectNothingLeft } from "../support/leftovers.ts";
 
@@ -102,6 +105,49 @@ test("of an event that lets go and one that cancels, at the same moment, each do
   }
   await expectNothingLeft(installation);
 });
+
+test("an event that cancels, against the result that completes: the end is what its answer says", async ({
+  annotate,
+}) => {
+  const { client, ledger } = installation;
+  await client.definitions.register({
+    id: "last_step",
+    cancellationTriggers: chain.cancellationTriggers ?? [],
+    steps: [{ stepId: "gate", type: "TASK", taskId: "gate" }],
+  });
+  const gates = openGates(ledger);
+  const keys = Array.from({ length: 200 }, (_, index) => `last-${index}`);
+  const started = await client.instances.startBatch(
+    keys.map((key) => ({ workflowId: "last_step", input: { key } })),
+  );
+  const ids = started.results.map(({ instance }) => instance?.id ?? "");
+  const cancelled = new Map<string, number>();
+  for (let from = 0; from < ids.length; from += 100) {
+    const batch = ids.slice(from, from + 100);
+    await eventually("the tasks to stand at their gates", () => batch.every(gates.isWaiting), {
+      timeoutMs: 60_000,
+    });
+    const races = batch.map((id, index): Race => ({
+      open: async () => gates.open(id),
+      publish: async () => {
+        const answer = await publish("chain.stop", keys[from + index] ?? "");
+        cancelled.set(id, answer.cancelled);
+      },
+    }));
+    await align(races, { lanes: 4, staggerMs: [0, 1, 2, 3, 4, 5] });
+  }
+
+  const ended = await Promise.all(
+    ids.map((id) => client.instances.wait(id, { timeoutMs: 45_000 })),
+  );
+  const wrong = ended.filter(
+    ({ id, status }) => status !== (cancelled.get(id) === 1 ? "CANCELLED" : "COMPLETED"),
+  );
+  expect(wrong.map(({ id, status }) => [id, status, cancelled.get(id)])).toEqual([]);
+  await expectNothingLeft(installation);
+  const count = ended.filter(({ status }) => status === "CANCELLED").length;
+  await annotate(`${count} of ${ended.length} cancelled`);
+}, 120_000);
 
 interface Ended<T> {
   readonly instance: InstanceView;

@@ -6,6 +6,7 @@ import { createDatabase, eventually } from "@millrace/testkit";
 import pg from "pg";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { align, type AlignOptions, type Race } from "../support/aligned.ts";
+import { openGates } from "../support/gates.ts";
 import { openInstallation, type Installation } from "../support/installation.ts";
 import { expectNothingLeft } from "../support/leftovers.ts";
 
@@ -89,7 +90,7 @@ test("1,000 results of tasks that open a wait, each against its event: none lost
       })),
     ] as WorkflowDefinition["steps"],
   });
-  const gates = openGates();
+  const gates = openGates(installation.ledger);
   const delivered: number[] = [];
   const pairs = pairsOf(1_000);
 
@@ -184,19 +185,6 @@ async function wrongPairs(correlationId: string, pairs: readonly string[]) {
 function sidesOf(delivered: readonly number[]): string {
   const atOnce = delivered.filter((count) => count === 1).length;
   return `${atOnce} events found the wait, ${delivered.length - atOnce} waits found the event`;
-}
-
-/** Holds the tasks at the ledger until their gates are opened one by one. */
-function openGates() {
-  const waiting = new Map<string, () => void>();
-  installation.ledger.answer({
-    when: { step: "gate" },
-    until: ({ instance }) => new Promise<void>((resolve) => waiting.set(instance, resolve)),
-  });
-  return {
-    isWaiting: (instance: string) => waiting.has(instance),
-    open: (instance: string) => waiting.get(instance)?.(),
-  };
 }
 
 const scratchTables = `

@@ -50,6 +50,7 @@ function outputOf(turn: Turn): Json {
 
 export function completeWith(turn: Turn, output: Json): void {
   stopLive(turn, "the instance completed", false);
+  closeTriggers(turn, { unheard: true });
   if (turn.state.status === "WAITING_FOR_EVENT") changeStatus(turn, "RUNNING");
   changeStatus(turn, "COMPLETED");
   turn.state.output = output;
@@ -61,6 +62,7 @@ export function completeWith(turn: Turn, output: Json): void {
 export function failInstance(turn: Turn, error: WorkflowError): void {
   const compensating = turn.definition.compensateOnFailure && error.kind !== "POISONED";
   stopLive(turn, `the instance failed: ${error.message}`, compensating);
+  closeTriggers(turn, { unheard: true });
   changeStatus(turn, "FAILED");
   turn.state.error = error;
   note(turn, { type: "workflow.failed", data: { error: { ...error } } });
@@ -71,6 +73,7 @@ export function cancelInstance(turn: Turn, cancellation: Cancellation): void {
   const { shouldCompensate, requestedBy } = cancellation;
   turn.state.cancellation = cancellation;
   stopLive(turn, "the instance was cancelled", shouldCompensate);
+  closeTriggers(turn, { unheard: false });
   changeStatus(turn, "CANCELLED");
   note(turn, { type: "workflow.cancelled", actor: requestedBy, data: { ...cancellation } });
   compensateOrSettle(turn, shouldCompensate);
@@ -81,12 +84,11 @@ function compensateOrSettle(turn: Turn, compensating: boolean): void {
   else settle(turn);
 }
 
-/** Stops all that is live, listens to nothing any more, and lets the instance's own clocks go. */
+/** Stops all that is live, and lets the instance's own clocks go. */
 function stopLive(turn: Turn, reason: string, compensating: boolean): void {
   for (const execution of Object.values(turn.state.live)) {
     stopExecution(turn, execution, reason, compensating);
   }
-  closeTriggers(turn);
   for (const timer of turn.state.timers) clearInstanceTimer(turn, timer);
 }
 

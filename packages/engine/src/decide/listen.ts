@@ -98,12 +98,23 @@ export function openTriggers(turn: Turn): void {
   }
 }
 
-/** Closes them, where they have been opened. */
-export function closeTriggers(turn: Turn): void {
+/**
+ * Closes them, where they have been opened.
+ *
+ * @param unheard Only if no event has taken one of them: its publisher was told that it cancels, so
+ *   on a conflict the cancel is applied first.
+ */
+export function closeTriggers(turn: Turn, { unheard }: { readonly unheard: boolean }): void {
   turn.definition.cancellationTriggers.forEach((_trigger, index) => {
     const iteration = index + 1;
-    const opened = turn.waits.has(executionKey(triggerPath, iteration));
-    if (opened || turn.before.version > 0) closeWait(turn, triggerPath, iteration);
+    const key = executionKey(triggerPath, iteration);
+    const isStored = turn.before.version > 0;
+    if (!isStored && !turn.waits.has(key)) return;
+    if (isStored && unheard) {
+      const guard = { kind: "waitUnmatched", path: triggerPath, iteration } as const;
+      turn.guards.set(`wait:${key}`, guard);
+    }
+    closeWait(turn, triggerPath, iteration);
   });
   turn.state.triggerKeys = {};
 }

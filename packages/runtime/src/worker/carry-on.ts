@@ -1,13 +1,13 @@
 import { mergeReads, noReads } from "@millrace/engine";
 import type { Command, Decision, ExecutionRead, Reads, Signal, TaskCall } from "@millrace/engine";
-import { loadInbox, loadInstance, loadReads } from "@millrace/store";
+import { DataRefusedError, loadInbox, loadInstance, loadReads } from "@millrace/store";
 import type { ClaimedStep, Commit, Key } from "@millrace/store";
 import { decideLoading } from "../advance.ts";
 import { perform } from "../perform.ts";
 import type { Services } from "../services.ts";
 import { signalsOf } from "./advance-instance.ts";
 import type { Held } from "./held.ts";
-import { runAttempt } from "./run-attempt.ts";
+import { retryPolicyOf, runAttempt } from "./run-attempt.ts";
 import type { AttemptSignal } from "./run-attempt.ts";
 import { persistently } from "./persist.ts";
 import type { WorkerState } from "./run-worker.ts";
@@ -97,12 +97,13 @@ async function prefetch({ services }: WorkerState, held: Held): Promise<Reads> {
 async function commitResult(
   worker: WorkerState,
   held: Held,
-  signal: AttemptSignal,
+  result: AttemptSignal,
   carrier: string,
   goOn: boolean,
 ): Promise<Held | undefined> {
   const { services } = worker;
   const { workerId } = held;
+  let signal = result;
   const key: Key = { tenantId: held.snapshot.tenantId, instanceId: held.snapshot.id };
   let { snapshot, reads } = held;
   let signals: readonly Signal[] = [signal];
@@ -114,7 +115,8 @@ async function commitResult(
     );
     const { decision } = decided;
     if (decision.snapshot === snapshot) return dropped(worker, held);
-    const next = goOn ? carried(worker, held, decision) : undefined;
+    // Under a former id nothing new is begun: others may have all that it held.
+    const next = goOn && workerId === worker.id ? carried(worker, held, decision) : undefined;
     const commit: Commit = {
       previous: snapshot,
       decision,
@@ -126,7 +128,13 @@ async function commitResult(
       ],
       carry: next === undefined ? [] : [carryOf(worker, held, next, carrier)],
     };
-    const outcome = await worker.submit(commit, attempt);
+    const outcome = await worker.submit(commit, attempt).catch(refusalOf);
+    if (outcome instanceof DataRefusedError) {
+      if (signal.kind === "stepFailed") throw outcome;
+      signal = refused(held, outcome);
+      signals = [...signals.slice(0, -1), signal];
+      continue;
+    }
     if (outcome.kind === "committed") {
       await perform(services, commit);
       return next && holdNext(worker, held, commit, next, decided.reads, carrier);
@@ -140,6 +148,18 @@ async function commitResult(
     signals = [...signalsOf(fresh.inbox), signal];
     reads = noReads;
   }
+}
+
+function refusalOf(error: unknown): DataRefusedError {
+  if (error instanceof DataRefusedError) return error;
+  throw error;
+}
+
+/** Postgres takes everything about this result but its values: the step fails, and nobody else's. */
+function refused(held: Held, { message }: DataRefusedError): AttemptSignal {
+  const { path, iteration, attempt } = held.step;
+  const failure = { type: "OUTPUT_REFUSED", message, details: null, retryable: false };
+  return { kind: "stepFailed", path, iteration, attempt, failure, retry: retryPolicyOf(held) };
 }
 
 async function loadAnew({ database: { db } }: Services, key: Key) {
