@@ -3,7 +3,7 @@ import type { Readable, Writable } from "node:stream";
 import { text as textOf } from "node:stream/consumers";
 import { MillraceClient } from "@millrace/client";
 import type { Call, Command, Context } from "./command.ts";
-import { commands } from "./commands/index.ts";
+import { commandNames, loadCommand, loadCommands } from "./commands/index.ts";
 import { DEFAULT_API_URL, readSettings, type Settings } from "./config.ts";
 import { UsageError } from "./errors.ts";
 import { EXIT, type ExitCode } from "./exit-codes.ts";
@@ -39,7 +39,7 @@ export async function run(
   if (name === "--version" || name === "-V" || name === "version") {
     return version(output);
   }
-  const command = commands.find((each) => each.name === name);
+  const command = await loadCommand(name);
   if (command === undefined) return unknownCommand(name, output);
 
   let apiUrl = settings.apiUrl;
@@ -67,11 +67,14 @@ function commandFirst(args: readonly string[]): readonly string[] {
   return count < args.length ? [...args.slice(count), ...args.slice(0, count)] : args;
 }
 
-function help(rest: readonly string[], isBare: boolean, output: Output): ExitCode {
+async function help(rest: readonly string[], isBare: boolean, output: Output): Promise<ExitCode> {
   const topic = rest.find((each) => !each.startsWith("-"));
-  const command = commands.find((each) => each.name === topic);
+  const command = topic === undefined ? undefined : await loadCommand(topic);
   if (topic !== undefined && command === undefined) return unknownCommand(topic, output);
-  const text = command === undefined ? generalHelp(commands) : commandHelp(command, output.columns);
+  const text =
+    command === undefined
+      ? generalHelp(await loadCommands())
+      : commandHelp(command, output.columns);
   // Without a command nothing was done that was asked for.
   if (isBare) output.note(text);
   else output.line(text);
@@ -87,10 +90,11 @@ function version(output: Output): ExitCode {
 }
 
 function unknownCommand(name: string, output: Output): ExitCode {
-  const names = commands.map((each) => each.name);
-  const hint = didYouMean(name, names);
+  const hint = didYouMean(name, commandNames);
   output.note(`millrace: there is no command ${JSON.stringify(name)}${hint}`);
-  output.note(hint === "" ? `Commands: ${names.join(", ")}` : "All commands: millrace --help");
+  output.note(
+    hint === "" ? `Commands: ${commandNames.join(", ")}` : "All commands: millrace --help",
+  );
   return EXIT.usage;
 }
 

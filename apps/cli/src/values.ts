@@ -1,7 +1,6 @@
 import { readFile } from "node:fs/promises";
 import type { JsonValue } from "@millrace/contract";
 import type { Context } from "./command.ts";
-import { readDocuments } from "./documents.ts";
 import { messageOf, UsageError } from "./errors.ts";
 
 export interface Range {
@@ -56,6 +55,7 @@ export async function jsonOf(
     throw new UsageError(`${name}: cannot read ${file}: ${messageOf(error)}`);
   });
   if (!/\.ya?ml$/i.test(file)) return parse(name, file, content);
+  const { readDocuments } = await import("./documents.ts");
   const { documents, problems } = readDocuments(file, content);
   const problem = problems[0];
   if (problem) throw new UsageError(`${name}: ${problem.place}: ${problem.message}`);

@@ -1,29 +1,31 @@
 import type { Command } from "../command.ts";
-import { apply } from "./apply.ts";
-import { cancel } from "./cancel.ts";
-import { demo } from "./demo.ts";
-import { dev } from "./dev.ts";
-import { event } from "./event.ts";
-import { history } from "./history.ts";
-import { ls } from "./ls.ts";
-import { migrate } from "./migrate.ts";
-import { api, scheduler, worker } from "./serve.ts";
-import { show } from "./show.ts";
-import { start } from "./start.ts";
 
-/** In the order in which help lists them. */
-export const commands: readonly Command[] = [
-  demo,
-  dev,
-  apply,
-  start,
-  event,
-  ls,
-  show,
-  history,
-  cancel,
-  api,
-  worker,
-  scheduler,
-  migrate,
-];
+/**
+ * In the order in which help lists them. Only the command that is run is loaded: `dev` and `demo`
+ * bring half the repository with them, which would make every other command slow.
+ */
+const LOADERS: Readonly<Record<string, () => Promise<Command>>> = {
+  demo: async () => (await import("./demo.ts")).demo,
+  dev: async () => (await import("./dev.ts")).dev,
+  apply: async () => (await import("./apply.ts")).apply,
+  start: async () => (await import("./start.ts")).start,
+  event: async () => (await import("./event.ts")).event,
+  ls: async () => (await import("./ls.ts")).ls,
+  show: async () => (await import("./show.ts")).show,
+  history: async () => (await import("./history.ts")).history,
+  cancel: async () => (await import("./cancel.ts")).cancel,
+  api: async () => (await import("./serve.ts")).api,
+  worker: async () => (await import("./serve.ts")).worker,
+  scheduler: async () => (await import("./serve.ts")).scheduler,
+  migrate: async () => (await import("./migrate.ts")).migrate,
+};
+
+export const commandNames: readonly string[] = Object.keys(LOADERS);
+
+export async function loadCommand(name: string): Promise<Command | undefined> {
+  return Object.hasOwn(LOADERS, name) ? LOADERS[name]?.() : undefined;
+}
+
+export async function loadCommands(): Promise<readonly Command[]> {
+  return Promise.all(Object.values(LOADERS).map((load) => load()));
+}
