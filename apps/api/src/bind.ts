@@ -32,8 +32,8 @@ export function bindRuntime(services: Services): Runtime {
     instanceView(read, await factsOf(services, read));
 
   return {
-    async registerDefinition(caller, document) {
-      const { created, ...answer } = await registerDefinition(services, caller, document);
+    async registerDefinition(caller, document, pathId) {
+      const { created, ...answer } = await registerDefinition(services, caller, document, pathId);
       return { answer: { ...answer, warnings: [...answer.warnings] }, created };
     },
     async validateDefinition(caller, document) {

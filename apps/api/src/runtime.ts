@@ -29,9 +29,11 @@ export type Outcome<T> = T | { readonly error: unknown };
  * the opened services.
  */
 export interface Runtime {
+  /** @param pathId The id that the path names. */
   registerDefinition(
     caller: Caller,
     document: unknown,
+    pathId?: string,
   ): Promise<{ readonly answer: RegisterAnswer; readonly created: boolean }>;
   /** What a registration would answer now. */
   validateDefinition(caller: Caller, document: unknown): Promise<RegisterAnswer>;

@@ -47,7 +47,7 @@ function read({
       timers: [],
       triggerKeys: {},
       ...snapshot,
-    } as InstanceRead["snapshot"],
+    },
     metadata: null,
     deadline: null,
     updatedAt: at(9),

@@ -71,8 +71,11 @@ export const definitionRoutes: FastifyPluginAsyncZod<ApiContext> = async (app, {
     "/v1/definitions/:id",
     { schema: putSchema, config: documentConfig },
     async (request, reply) => {
-      refuseOtherId(request.params.id, request.body);
-      const { answer, created } = await runtime.registerDefinition(callerOf(request), request.body);
+      const { answer, created } = await runtime.registerDefinition(
+        callerOf(request),
+        request.body,
+        request.params.id,
+      );
       return reply.code(created ? 201 : 200).send(answer);
     },
   );
@@ -116,15 +119,6 @@ export const definitionRoutes: FastifyPluginAsyncZod<ApiContext> = async (app, {
     },
   );
 };
-
-function refuseOtherId(id: string, document: unknown): void {
-  if (typeof document !== "object" || document === null || !("id" in document)) return;
-  if (document.id === id) return;
-  const message = `the document's id is ${JSON.stringify(document.id)}, the path's is "${id}"`;
-  throw new ApiError("INVALID_DEFINITION", message, {
-    problems: [{ path: "/id", code: "BAD_VALUE", message }],
-  });
-}
 
 function notFound(detail: string): never {
   throw new ApiError("DEFINITION_NOT_FOUND", detail);
