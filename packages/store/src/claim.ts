@@ -65,7 +65,7 @@ export async function claimSteps(
   db: Db,
   requests: readonly ClaimRequest[],
 ): Promise<readonly (Claimed | undefined)[]> {
-  const claimed = new Array<Claimed | undefined>(requests.length).fill(undefined);
+  const claimed: (Claimed | undefined)[] = requests.map(() => undefined);
   if (requests.length === 0) return claimed;
   const indexed = requests.map((request, ix) => ({ ix, request }));
   const rows = await run<ClaimRow>(db, claim, source.values(indexed));

@@ -13,14 +13,12 @@ export function decodeCursor(list: string, cursor: string, length: number): read
   } catch (cause) {
     throw new BadCursorError("the cursor was not given out by this API", { cause });
   }
-  if (
-    !Array.isArray(decoded) ||
-    decoded.length !== length + 1 ||
-    !decoded.every((part) => typeof part === "string")
-  ) {
+  const parts: readonly unknown[] = Array.isArray(decoded) ? decoded : [];
+  const texts = parts.filter((part) => typeof part === "string");
+  if (texts.length !== parts.length || parts.length !== length + 1) {
     throw new BadCursorError("the cursor was not given out by this API");
   }
-  const [of, ...key] = decoded as string[];
+  const [of, ...key] = texts;
   if (of !== list) throw new BadCursorError(`the cursor is one of "${of}", not of "${list}"`);
   return key;
 }

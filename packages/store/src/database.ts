@@ -120,8 +120,7 @@ function poolConfig(options: DatabaseOptions, poolSize: number): pg.PoolConfig {
     // Short statements gain nothing from compilation, and times come in a form that Date reads.
     options: "-c jit=off -c TimeZone=UTC",
     types: {
-      getTypeParser: (oid: number, format?: "text" | "binary") =>
-        parsers.get(oid) ?? pg.types.getTypeParser(oid, format as "text"),
+      getTypeParser: (oid, format) => parsers.get(oid) ?? pg.types.getTypeParser(oid, format),
     },
   };
 }

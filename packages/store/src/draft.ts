@@ -96,7 +96,7 @@ export function draftOf(commit: Commit): Draft {
   const { snapshot: next, guards, commands } = decision;
   const settles = commands.some(({ kind }) => kind === "settle");
   const isFirst = previous.version === 0;
-  const changed = <K extends keyof Snapshot>(field: K): string | undefined => {
+  const changed = (field: keyof Snapshot): string | undefined => {
     if (isFirst ? next[field] === null : previous[field] === next[field]) return undefined;
     return jsonText(next[field]);
   };

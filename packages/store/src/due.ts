@@ -75,7 +75,10 @@ export interface Lapsed {
 export async function takeLapsedSteps(db: Db, options: LapseOptions): Promise<Lapsed> {
   const { lapseMs, mostDeliveries, limit, carrier = null } = options;
   const rows = await run<DueRow & { deliveries: number; is_free: boolean }>(db, lapsedSteps, [
-    ...[lapseMs, mostDeliveries, limit, carrier],
+    lapseMs,
+    mostDeliveries,
+    limit,
+    carrier,
   ]);
   return {
     free: rows.filter((row) => row.is_free).map(dueStepOf),

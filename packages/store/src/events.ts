@@ -1,4 +1,4 @@
-import type { EventFact, Snapshot } from "@millrace/engine";
+import type { Snapshot } from "@millrace/engine";
 import { instanceColumns, snapshotOf } from "./instance-row.ts";
 import type { InstanceRow } from "./instance-row.ts";
 import { jsonText } from "./json.ts";
@@ -103,7 +103,7 @@ export function storedEventOf(row: StoredEventRow): StoredEvent {
     tenantId: row.e_tenant_id,
     id: row.e_id,
     pattern: row.e_pattern,
-    payload: row.e_payload as EventFact["payload"],
+    payload: row.e_payload,
     occurredAt: row.e_occurred_at,
     receivedAt: row.e_received_at,
     takenBy: row.e_taken_by,
@@ -174,9 +174,15 @@ export async function findWaits(db: Db, search: WaitSearch): Promise<readonly Wa
   const { event, patterns, probes, purpose, after, limit } = search;
   if (patterns.length === 0 || probes.length === 0) return [];
   const rows = await run<CandidateRow>(db, find, [
-    ...[event.tenantId, event.id, textArray(patterns), purpose, limit],
-    ...[after?.openedAt ?? "-infinity", after?.instanceId ?? nilUuid],
-    ...[after?.path ?? "", after?.iteration ?? 0],
+    event.tenantId,
+    event.id,
+    textArray(patterns),
+    purpose,
+    limit,
+    after?.openedAt ?? "-infinity",
+    after?.instanceId ?? nilUuid,
+    after?.path ?? "",
+    after?.iteration ?? 0,
     ...probeSource.values(probes),
   ]);
   return rows.map((row) => ({
@@ -350,7 +356,12 @@ const pastTaken = prepared(
 export async function takeOne(db: Db, event: StoredEvent, wait: WaitRef): Promise<boolean> {
   const { instanceId, path, iteration, keyHash } = wait;
   const rows = await run<{ ok: boolean }>(db, takeAlone, [
-    ...[event.tenantId, event.id, instanceId, path, iteration, keyHash],
+    event.tenantId,
+    event.id,
+    instanceId,
+    path,
+    iteration,
+    keyHash,
   ]);
   return rows.length > 0;
 }
@@ -411,7 +422,11 @@ export interface EventSummary {
 export async function settleEvent(db: Db, summary: EventSummary): Promise<number | undefined> {
   const { tenantId, id, delivered, cancelled, started } = summary;
   const rows = await run<{ delivered: number }>(db, settle, [
-    ...[tenantId, id, delivered, cancelled, started],
+    tenantId,
+    id,
+    delivered,
+    cancelled,
+    started,
   ]);
   return rows[0]?.delivered;
 }

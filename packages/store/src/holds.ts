@@ -144,8 +144,14 @@ export async function recordProgress(
 ): Promise<void> {
   const { tenantId, instanceId, path, iteration, fence, workerId } = step;
   await run(db, record, [
-    ...[tenantId, instanceId, path, iteration, fence, workerId],
-    ...[jsonText(progress), heartbeatTimeoutMs],
+    tenantId,
+    instanceId,
+    path,
+    iteration,
+    fence,
+    workerId,
+    jsonText(progress),
+    heartbeatTimeoutMs,
   ]);
 }
 

@@ -79,8 +79,15 @@ export async function findPastEvents(
   const isLiteral = !pattern.includes("*");
   const like = isLiteral ? pattern : likeOf(pattern);
   const rows = await run<StoredEventRow>(db, isLiteral ? pastOfName : pastOfPattern, [
-    ...[tenantId, instanceId, path, iteration, like, limit, after?.id ?? null],
-    ...[JSON.stringify(documentOf(equalities)), ...(isLiteral ? [] : [regexOf(pattern)])],
+    tenantId,
+    instanceId,
+    path,
+    iteration,
+    like,
+    limit,
+    after?.id ?? null,
+    JSON.stringify(documentOf(equalities)),
+    ...(isLiteral ? [] : [regexOf(pattern)]),
   ]);
   return rows.map(storedEventOf);
 }

@@ -25,7 +25,7 @@ export async function migrateToLatest(url: string): Promise<readonly string[]> {
       if (error !== undefined) {
         const failed = results.find(({ status }) => status === "Error")?.migrationName;
         throw new DatabaseFaultError(
-          `migration ${failed ?? ""} failed: ${error instanceof Error ? error.message : String(error)}`,
+          `migration ${failed ?? ""} failed: ${error instanceof Error ? error.message : "unknown"}`,
           error,
         );
       }

@@ -113,7 +113,11 @@ const forgetDead = prepared(
 export async function liveWorkers(db: Db): Promise<readonly LiveWorker[]> {
   const rows = await run<LiveRow>(db, live, []);
   return rows.map(({ id, host, pid, tasks, queues, started_at, beat_at }) => ({
-    ...{ id, host, pid, tasks, queues },
+    id,
+    host,
+    pid,
+    tasks,
+    queues,
     startedAt: started_at,
     beatAt: beat_at,
   }));

@@ -174,8 +174,15 @@ test("a step whose job did not come is due, later each time", async () => {
     await sql`update step_executions set look_at = now() - interval '1 s'`.execute(db);
     expect(await takeDueSteps(db, 10)).toEqual([
       {
-        ...{ tenantId, instanceId: snapshot.id, path: "a", iteration: 1, attempt: 1, fence: 0 },
-        ...{ taskId: "noop", queue: "default", priority: 0 },
+        tenantId,
+        instanceId: snapshot.id,
+        path: "a",
+        iteration: 1,
+        attempt: 1,
+        fence: 0,
+        taskId: "noop",
+        queue: "default",
+        priority: 0,
       },
     ]);
     expect(await takeDueSteps(db, 10)).toEqual([]);
@@ -237,7 +244,9 @@ test("a redelivered job takes over only what travels under it", async () => {
   ]);
 
   const { free } = await takeLapsedSteps(db, {
-    ...{ lapseMs: 4_000, mostDeliveries: 5, limit: 10 },
+    lapseMs: 4_000,
+    mostDeliveries: 5,
+    limit: 10,
     carrier: "mine",
   });
 
@@ -257,7 +266,11 @@ test("a worker hears which of its steps are no longer its own", async () => {
     db,
   );
   const holds = [kept, taken, awaited].map(({ id }) => ({
-    ...{ tenantId, instanceId: id, path: "a", iteration: 1, fence: 1 },
+    tenantId,
+    instanceId: id,
+    path: "a",
+    iteration: 1,
+    fence: 1,
   }));
 
   const lost = await lostHolds(db, worker, holds);
@@ -311,8 +324,17 @@ test("an attempt whose clock ran out is told after a grace, with its task's poli
   expect(early).toEqual([]);
   expect(late).toEqual([
     {
-      ...{ tenantId, instanceId: snapshot.id, workflowId: "wf", workflowVersion: 1, stepId: "a" },
-      ...{ path: "a", iteration: 1, attempt: 1, fence: 1, clock: "timeout", retry },
+      tenantId,
+      instanceId: snapshot.id,
+      workflowId: "wf",
+      workflowVersion: 1,
+      stepId: "a",
+      path: "a",
+      iteration: 1,
+      attempt: 1,
+      fence: 1,
+      clock: "timeout",
+      retry,
     },
   ]);
 });
@@ -414,7 +436,11 @@ test("claims, commits and sweeps cost the same in a table of many rows", async (
 async function startWorker(): Promise<string> {
   const id = workerId();
   await registerWorker(database.db, {
-    ...{ id, host: "test", pid: 1, tasks: ["noop"], queues: ["default"] },
+    id,
+    host: "test",
+    pid: 1,
+    tasks: ["noop"],
+    queues: ["default"],
   });
   return id;
 }

@@ -173,7 +173,10 @@ test("an instance is read with the latest execution of each step, however often 
 
   expect(read).toMatchObject({ snapshot, metadata: { k: "v" }, deadline: dueAt });
   expect(read?.steps.map(({ path, iteration }) => `${path}#${iteration}`)).toEqual([
-    ...["a#1", "a.b/c#1", "z#1", "loop#2000"],
+    "a#1",
+    "a.b/c#1",
+    "z#1",
+    "loop#2000",
   ]);
   expect(read?.steps.at(-1)).toMatchObject({ output: 2000, input: undefined });
   expect(read?.waits).toMatchObject([
@@ -208,10 +211,14 @@ test("a definition gets its next version unless the latest has the same content"
   expect(await getDefinition(db, tenantId, "flow", 2)).toMatchObject({ contentHash: "two" });
   expect(await getDefinition(db, tenantId, "none")).toBeUndefined();
   expect((await definitionVersions(db, tenantId, "flow")).map(({ version }) => version)).toEqual([
-    ...[3, 2, 1],
+    3, 2, 1,
   ]);
   await registerDefinition(db, {
-    ...{ tenantId, id: "another", document, contentHash: "x", actor: "me" },
+    tenantId,
+    id: "another",
+    document,
+    contentHash: "x",
+    actor: "me",
   });
   const page = await listDefinitions(db, tenantId, { limit: 1 });
   const rest = await listDefinitions(db, tenantId, { limit: 9, cursor: page.nextCursor ?? "" });

@@ -188,7 +188,7 @@ export async function commitOne(db: Db, one: Commit): Promise<CommitOutcome> {
 
 export function claimRequest(
   snapshot: Snapshot,
-  workerId: string,
+  worker: string,
   fields: Partial<ClaimRequest> = {},
 ): ClaimRequest {
   return {
@@ -198,7 +198,7 @@ export function claimRequest(
     iteration: 1,
     attempt: 1,
     fence: 0,
-    workerId,
+    workerId: worker,
     carrier: "job-1",
     timeoutMs: null,
     heartbeatTimeoutMs: null,
@@ -213,7 +213,7 @@ export function result(
   {
     path = "a",
     fence = 1,
-    workerId,
+    workerId: worker,
     output = { ok: true } as never,
   }: {
     readonly path?: string;
@@ -259,7 +259,7 @@ export function result(
     {
       signals: [signal],
       at,
-      holds: [{ path, iteration: 1, fence, workerId }],
+      holds: [{ path, iteration: 1, fence, workerId: worker }],
       ...rest,
     },
   );

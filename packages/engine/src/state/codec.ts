@@ -175,8 +175,15 @@ export function blankSnapshot(identity: Identity): Snapshot {
   const { id, tenantId, workflowId, workflowVersion } = identity;
   const { correlationId, userId, startEventId, createdAt, input } = identity;
   return {
-    ...{ id, tenantId, workflowId, workflowVersion, correlationId, userId, startEventId },
-    ...{ createdAt, input },
+    id,
+    tenantId,
+    workflowId,
+    workflowVersion,
+    correlationId,
+    userId,
+    startEventId,
+    createdAt,
+    input,
     priority: 0,
     version: 0,
     status: "CREATED",
@@ -206,8 +213,7 @@ export function changesBetween(previous: Snapshot, next: Snapshot): Changes {
   const live = objectChanges(previous.live, next.live);
   const iterations = objectChanges(previous.iterations, next.iterations);
   const triggerKeys = objectChanges(previous.triggerKeys, next.triggerKeys);
-  const changed = <K extends keyof Snapshot>(field: K): boolean =>
-    !sameJson(previous[field], next[field]);
+  const changed = (field: keyof Snapshot): boolean => !sameJson(previous[field], next[field]);
   return {
     ...(changed("status") && { status: next.status }),
     ...(changed("priority") && { priority: next.priority }),
@@ -357,8 +363,7 @@ function mapValues<T, R>(
 }
 
 function isEmpty(object: object): boolean {
-  for (const _key in object) return false;
-  return true;
+  return Object.keys(object).length === 0;
 }
 
 function isoTime(time: Date | null): string | null {
