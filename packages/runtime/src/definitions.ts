@@ -80,13 +80,17 @@ export interface Registered {
   readonly created: boolean;
 }
 
-/** @throws InvalidDefinitionError with every problem. */
+/**
+ * @param pathId The id under which it is to be registered, where the call names one.
+ * @throws InvalidDefinitionError with every problem.
+ */
 export async function registerDefinition(
   { database, log }: Services,
   { tenantId, actor }: Caller,
   value: unknown,
+  pathId?: string,
 ): Promise<Registered> {
-  const { document, warnings } = checkDefinition(value);
+  const { document, warnings } = checkDefinition(value, pathId);
   const contentHash = contentHashOf(document);
   const { id } = document;
   const stored = await storeDefinition(database.db, { tenantId, id, document, contentHash, actor });
@@ -115,20 +119,40 @@ function contentHashOf(document: unknown): string {
 }
 
 /** Everything that can be known before a definition runs. @throws InvalidDefinitionError */
-export function checkDefinition(value: unknown) {
+export function checkDefinition(value: unknown, pathId?: string) {
   const checked = validateDefinition(value);
-  if (checked.problems !== undefined) throw new InvalidDefinitionError(checked.problems);
-  const problems = schemaProblems(checked.document);
-  if (problems.length > 0) throw new InvalidDefinitionError(problems);
+  const problems = [
+    ...idProblems(value, pathId),
+    ...schemaProblems(value),
+    ...(checked.problems ?? []),
+  ];
+  if (checked.problems !== undefined || problems.length > 0) {
+    throw new InvalidDefinitionError(problems);
+  }
   return checked;
 }
 
-function schemaProblems(document: Parameters<typeof compileInputSchema>[0]): readonly Problem[] {
+function idProblems(value: unknown, pathId: string | undefined): readonly Problem[] {
+  if (pathId === undefined || !isRecord(value) || !("id" in value)) return [];
+  const { id } = value;
+  if (id === pathId) return [];
+  const message = `is ${JSON.stringify(id)}, and the call registers "${pathId}"; make them the same`;
+  return [{ path: "/id", code: "BAD_VALUE", message }];
+}
+
+function schemaProblems(value: unknown): readonly Problem[] {
+  const inputSchema = isRecord(value) ? value["inputSchema"] : undefined;
+  // Of any other type it is a problem of the document's shape.
+  if (typeof inputSchema !== "boolean" && !isRecord(inputSchema)) return [];
   try {
-    compileInputSchema(document);
+    compileInputSchema({ inputSchema });
     return [];
   } catch (error) {
     const message = error instanceof Error ? error.message : String(error);
     return [{ path: "/inputSchema", code: "BAD_SCHEMA", message: `is no JSON Schema: ${message}` }];
   }
+}
+
+function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

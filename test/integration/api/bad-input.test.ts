@@ -207,6 +207,14 @@ const cases: readonly Case[] = [
     paths: ["/id"],
   },
   {
+    what: "a definition whose id is not the path's, with faults besides",
+    request: ["PUT", "/v1/definitions/other"],
+    body: { ...echo, timeout: "soon", inputSchema: { type: "nothing" } },
+    status: 422,
+    code: "INVALID_DEFINITION",
+    paths: ["/id", "/inputSchema", "/timeout"],
+  },
+  {
     what: "C51: a duration that is none",
     request: DEFINE,
     body: { id: "slow", steps: [{ stepId: "a", type: "DELAY", duration: "pt5s" }] },
