@@ -116,25 +116,26 @@ test("an event that cancels, against the result that completes: the end is what 
     steps: [{ stepId: "gate", type: "TASK", taskId: "gate" }],
   });
   const gates = openGates(ledger);
-  const keys = Array.from({ length: 200 }, (_, index) => `last-${index}`);
-  const started = await client.instances.startBatch(
-    keys.map((key) => ({ workflowId: "last_step", input: { key } })),
-  );
-  const ids = started.results.map(({ instance }) => instance?.id ?? "");
+  const ids: string[] = [];
   const cancelled = new Map<string, number>();
-  for (let from = 0; from < ids.length; from += 100) {
-    const batch = ids.slice(from, from + 100);
+  for (const round of [1, 2, 3]) {
+    const keys = Array.from({ length: 80 }, (_, index) => `last-${round}-${index}`);
+    const { results } = await client.instances.startBatch(
+      keys.map((key) => ({ workflowId: "last_step", input: { key } })),
+    );
+    const batch = results.map(({ instance }) => instance?.id ?? "");
     await eventually("the tasks to stand at their gates", () => batch.every(gates.isWaiting), {
       timeoutMs: 60_000,
     });
     const races = batch.map((id, index): Race => ({
       open: async () => gates.open(id),
       publish: async () => {
-        const answer = await publish("chain.stop", keys[from + index] ?? "");
+        const answer = await publish("chain.stop", keys[index] ?? "");
         cancelled.set(id, answer.cancelled);
       },
     }));
     await align(races, { lanes: 4, staggerMs: [0, 1, 2, 3, 4, 5] });
+    ids.push(...batch);
   }
 
   const ended = await Promise.all(
