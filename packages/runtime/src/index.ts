@@ -1,7 +1,7 @@
 export { cancelInstance } from "./cancel-instance.ts";
 export type { CancelBody } from "./cancel-instance.ts";
-export { checkDefinition, previewDefinition, registerDefinition } from "./definitions.ts";
-export type { Registered } from "./definitions.ts";
+export { checkDefinition, previewDefinition, registerDefinition } from "./register-definition.ts";
+export type { Registered } from "./register-definition.ts";
 export {
   BusyError,
   IdempotencyConflictError,

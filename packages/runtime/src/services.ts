@@ -9,8 +9,8 @@ import type { Clock } from "./clock.ts";
 import { openCommitter } from "./committer.ts";
 import { openInstanceWakes } from "./instance-wakes.ts";
 import type { InstanceWakes } from "./instance-wakes.ts";
-import { openDefinitionCache } from "./definitions.ts";
-import type { DefinitionCache } from "./definitions.ts";
+import { openDefinitionCache } from "./definition-cache.ts";
+import type { DefinitionCache } from "./definition-cache.ts";
 
 /** On whose behalf something is done. */
 export interface Caller {

@@ -3,11 +3,11 @@ import { deleteTimer, nextTimerDue, takeDueTimers } from "@millrace/store";
 import type { DueTimer } from "@millrace/store";
 import { advance } from "../advance.ts";
 import { InstanceNotFoundError } from "../errors.ts";
+import { signalsOf } from "../inbox.ts";
 import { startLoop } from "../loop.ts";
 import type { Loop } from "../loop.ts";
 import { perform } from "../perform.ts";
 import type { Services } from "../services.ts";
-import { signalsOf } from "../worker/advance-instance.ts";
 
 /**
  * Fires the timers that have come due by the database's clock, whoever set them. Any number of

@@ -20,7 +20,7 @@ import type { Loop } from "../loop.ts";
 import { matchEvent, nudge } from "../match-event.ts";
 import { enqueue, perform } from "../perform.ts";
 import type { Services } from "../services.ts";
-import { signalsOf } from "../worker/advance-instance.ts";
+import { signalsOf } from "../inbox.ts";
 
 /**
  * Finds what a crash or a lost message left undone, and does it. The list is exactly what the rows

@@ -1,12 +1,10 @@
-import type { Signal } from "@millrace/engine";
-import { triggerPath } from "@millrace/engine";
 import type { AdvanceJob } from "@millrace/queue";
-import type { MatchedWait } from "@millrace/store";
 import { advance } from "../advance.ts";
 import type { Intent } from "../advance.ts";
+import { signalsOf } from "../inbox.ts";
 import { perform } from "../perform.ts";
 import { persistently } from "./persist.ts";
-import type { WorkerState } from "./run-worker.ts";
+import type { WorkerState } from "./worker-state.ts";
 
 /**
  * Applies what waits for an instance: the events that its waits were matched with. The step that
@@ -28,13 +26,4 @@ export async function advanceInstance(
     advance(worker.services, { tenantId, instanceId }, intent),
   );
   if (advanced.kind === "committed") await perform(worker.services, advanced.commit);
-}
-
-/** Matched waits as signals: a cancel goes before whatever else the same moment brought. */
-export function signalsOf(inbox: readonly MatchedWait[]): readonly Signal[] {
-  return inbox.map(({ path, iteration, event }) =>
-    path === triggerPath
-      ? { kind: "cancelTriggered", trigger: iteration, event }
-      : { kind: "eventMatched", path, iteration, event },
-  );
 }

@@ -3,14 +3,14 @@ import type { Command, Decision, ExecutionRead, Reads, Signal, TaskCall } from "
 import { DataRefusedError, loadInbox, loadInstance, loadReads } from "@millrace/store";
 import type { ClaimedStep, Commit, Key } from "@millrace/store";
 import { decideLoading } from "../advance.ts";
+import { signalsOf } from "../inbox.ts";
 import { perform } from "../perform.ts";
 import type { Services } from "../services.ts";
-import { signalsOf } from "./advance-instance.ts";
 import type { Held } from "./held.ts";
 import { retryPolicyOf, runAttempt } from "./run-attempt.ts";
 import type { AttemptSignal } from "./run-attempt.ts";
 import { persistently } from "./persist.ts";
-import type { WorkerState } from "./run-worker.ts";
+import type { WorkerState } from "./worker-state.ts";
 
 /**
  * Runs a held step, commits its outcome, and goes on with the step that follows, as long as this

@@ -1,5 +1,4 @@
 import { hostname } from "node:os";
-import type { Definition, Reads, Snapshot, TaskCall } from "@millrace/engine";
 import { noReads } from "@millrace/engine";
 import type { Consumer, StepJob } from "@millrace/queue";
 import {
@@ -29,13 +28,12 @@ import { builtInTasks } from "./built-in-tasks.ts";
 import { carryOn } from "./carry-on.ts";
 import type { Held } from "./held.ts";
 import { openHoldings } from "./holdings.ts";
-import type { Holdings } from "./holdings.ts";
 import { loadTasks } from "./load-tasks.ts";
 import { persistently } from "./persist.ts";
 import { openProgress } from "./progress.ts";
 import { taskRegistry } from "./task-registry.ts";
-import type { KnownTask, TaskRegistry } from "./task-registry.ts";
 import { startWatch } from "./watch.ts";
+import type { StepToHold, WorkerState } from "./worker-state.ts";
 
 export interface WorkerOptions {
   /** Files or folders of task modules. */
@@ -50,28 +48,6 @@ export interface WorkerOptions {
 export interface RunningWorker {
   readonly id: string;
   close(): Promise<void>;
-}
-
-/** What the parts of one worker share. `id` changes when its beat was found stale. */
-export interface WorkerState {
-  id: string;
-  closing: boolean;
-  readonly services: Services;
-  readonly registry: TaskRegistry;
-  readonly queues: readonly string[];
-  readonly holdings: Holdings;
-  /** Puts a commit through, waiting out a database that is away. */
-  submit(commit: Commit, attempt: number): Promise<CommitOutcome>;
-  hold(step: StepToHold): Held;
-}
-
-export interface StepToHold {
-  readonly snapshot: Snapshot;
-  readonly definition: Definition;
-  readonly step: ClaimedStep;
-  readonly call: TaskCall;
-  readonly known: KnownTask;
-  readonly reads?: Reads;
 }
 
 /**

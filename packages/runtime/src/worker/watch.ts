@@ -4,7 +4,7 @@ import type { HeldStep } from "@millrace/store";
 import { startLoop } from "../loop.ts";
 import type { Loop } from "../loop.ts";
 import type { Held } from "./held.ts";
-import type { WorkerState } from "./run-worker.ts";
+import type { WorkerState } from "./worker-state.ts";
 
 const watchMs = 1_000;
 /** Between the claim and the run of a step lie moments in which the row is ahead. */

@@ -1,75 +1,14 @@
 import { createHash } from "node:crypto";
-import { compileDefinition, validateDefinition } from "@millrace/engine";
-import type { Definition } from "@millrace/engine";
+import { validateDefinition } from "@millrace/engine";
 import {
   canonicalJson,
   getDefinition,
-  latestVersion,
   registerDefinition as storeDefinition,
 } from "@millrace/store";
-import type { Db } from "@millrace/store";
-import { InvalidDefinitionError, WorkflowNotFoundError } from "./errors.ts";
+import { InvalidDefinitionError } from "./errors.ts";
 import type { Problem } from "./errors.ts";
 import type { Caller, Services } from "./services.ts";
 import { compileInputSchema } from "./validate-input.ts";
-import type { CheckInput } from "./validate-input.ts";
-
-/** A definition version, ready for use. */
-export interface KnownDefinition {
-  readonly definition: Definition;
-  readonly checkInput: CheckInput;
-}
-
-export interface DefinitionCache {
-  /** @throws WorkflowNotFoundError */
-  get(tenantId: string, workflowId: string, version: number): Promise<KnownDefinition>;
-  /** The version that a start without one gets. @throws WorkflowNotFoundError */
-  latest(tenantId: string, workflowId: string): Promise<KnownDefinition>;
-}
-
-/** Compiled versions that are kept; a version never changes, so nothing else ends their life. */
-const keptVersions = 1_000;
-
-export function openDefinitionCache(db: Db): DefinitionCache {
-  const known = new Map<string, Promise<KnownDefinition>>();
-
-  function keep(key: string, make: () => Promise<KnownDefinition>): Promise<KnownDefinition> {
-    const kept = known.get(key);
-    if (kept !== undefined) return kept;
-    const loading = make();
-    known.set(key, loading);
-    loading.catch(() => known.delete(key));
-    for (const oldest of known.keys()) {
-      if (known.size <= keptVersions) break;
-      known.delete(oldest);
-    }
-    return loading;
-  }
-
-  async function load(tenantId: string, workflowId: string, version: number) {
-    const stored = await getDefinition(db, tenantId, workflowId, version);
-    if (stored === undefined) throw new WorkflowNotFoundError(workflowId, version);
-    const { document } = stored;
-    return {
-      definition: compileDefinition(document, stored.version),
-      checkInput: compileInputSchema(document),
-    };
-  }
-
-  function get(tenantId: string, workflowId: string, version: number) {
-    const key = JSON.stringify([tenantId, workflowId, version]);
-    return keep(key, () => load(tenantId, workflowId, version));
-  }
-
-  return {
-    get,
-    async latest(tenantId, workflowId) {
-      const version = await latestVersion(db, tenantId, workflowId);
-      if (version === undefined) throw new WorkflowNotFoundError(workflowId);
-      return get(tenantId, workflowId, version);
-    },
-  };
-}
 
 export interface Registered {
   readonly id: string;

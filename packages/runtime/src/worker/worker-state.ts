@@ -1,0 +1,28 @@
+import type { Definition, Reads, Snapshot, TaskCall } from "@millrace/engine";
+import type { ClaimedStep, Commit, CommitOutcome } from "@millrace/store";
+import type { Services } from "../services.ts";
+import type { Held } from "./held.ts";
+import type { Holdings } from "./holdings.ts";
+import type { KnownTask, TaskRegistry } from "./task-registry.ts";
+
+/** What the parts of one worker share. `id` changes when its beat was found stale. */
+export interface WorkerState {
+  id: string;
+  closing: boolean;
+  readonly services: Services;
+  readonly registry: TaskRegistry;
+  readonly queues: readonly string[];
+  readonly holdings: Holdings;
+  /** Puts a commit through, waiting out a database that is away. */
+  submit(commit: Commit, attempt: number): Promise<CommitOutcome>;
+  hold(step: StepToHold): Held;
+}
+
+export interface StepToHold {
+  readonly snapshot: Snapshot;
+  readonly definition: Definition;
+  readonly step: ClaimedStep;
+  readonly call: TaskCall;
+  readonly known: KnownTask;
+  readonly reads?: Reads;
+}
