@@ -209,13 +209,16 @@ function parseKey(key: string): { readonly path: string; readonly iteration: num
  * The status of a row that workers may move without the snapshot's version. Whatever is decided by
  * it must still be so at the commit: RUNNING is kept for the replay, anything else is guarded.
  *
+ * A row that is PENDING again because its worker died counts as RUNNING: nobody knows what was done.
+ *
  * @throws MissingReads
  */
 export function observeStatus(turn: Turn, { path, iteration }: LiveExecution): StepStatus {
   const key = executionKey(path, iteration);
   const { status, fence } = executionOf(turn, key);
   if (turn.inserts.has(key) || turn.updates.has(key)) return status;
-  if (status === "RUNNING") turn.observedRunning.add(key);
+  const begun = status === "RUNNING" || (status === "PENDING" && fence > 0);
+  if (begun) turn.observedRunning.add(key);
   else turn.guards.set(key, { kind: "execution", path, iteration, status, fence });
-  return status;
+  return begun ? "RUNNING" : status;
 }

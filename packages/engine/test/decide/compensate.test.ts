@@ -376,6 +376,16 @@ describe("a step in flight at a cancel", () => {
     expect(simulation.snapshot.completedAt).toEqual(noon);
   });
 
+  test("whose worker has died is awaited like one that runs: what it did is not known", () => {
+    const simulation = inFlight();
+    simulation.lose("b");
+
+    simulation.cancel();
+    simulation.elapse("PT30S");
+
+    expect(simulation.snapshot.compensation).toMatchObject({ plan: ["undo_a"], uncertain: ["b"] });
+  });
+
   test("that no worker has taken is CANCELLED, if that is still so at the commit", () => {
     const simulation = saga();
     simulation.succeed("a");

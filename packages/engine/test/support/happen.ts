@@ -9,9 +9,9 @@ import type { MemoryInstance } from "../../src/fold.ts";
 import type { Stored } from "./laws.ts";
 import { fired } from "./simulation.ts";
 
-/** Everything that can happen to an instance now: a worker takes a row, or a signal comes in. */
+/** What can happen to an instance: a worker takes a row or dies with it, or a signal comes in. */
 export type Happening =
-  | { readonly kind: "claim"; readonly key: string }
+  | { readonly kind: "claim" | "lose"; readonly key: string }
   | { readonly kind: "signal"; readonly signal: Signal };
 
 export function happeningsOf(definition: Definition, stored: Stored): readonly Happening[] {
@@ -26,12 +26,22 @@ export function happeningsOf(definition: Definition, stored: Stored): readonly H
       ...matches(stored),
       ...cancels(definition, stored),
     ]),
+    ...losses(stored.instance),
   ];
 }
 
 function claims({ executions }: MemoryInstance): readonly Happening[] {
   return [...executions].flatMap(([key, { status }]) =>
     status === "PENDING" || status === "RETRYING" ? [{ kind: "claim", key } as const] : [],
+  );
+}
+
+/** A step that is given its grace is not taken from its worker. */
+function losses({ snapshot, executions }: MemoryInstance): readonly Happening[] {
+  return [...executions].flatMap(([key, { status }]) =>
+    status === "RUNNING" && snapshot.live[key]?.phase === "ACTIVE"
+      ? [{ kind: "lose", key } as const]
+      : [],
   );
 }
 

@@ -40,6 +40,8 @@ export interface Simulation {
   start(): Decision;
   /** A worker takes the step's row. */
   claim(stepId: string): void;
+  /** The worker that has the step dies, and it is free again. */
+  lose(stepId: string): void;
   /** The step, taken by a worker if it is not yet, succeeds. */
   succeed(stepId: string, output?: Json): Decision;
   fail(stepId: string, failure?: string | Partial<TaskFailure>): Decision;
@@ -127,6 +129,10 @@ export function simulate(
     start: () => send({ kind: "started" }),
     claim(stepId) {
       running(stepId);
+    },
+    lose(stepId) {
+      const { path, iteration } = running(stepId);
+      stored = lost(stored, executionKey(path, iteration));
     },
     succeed(stepId, output = null) {
       const { path, iteration, attempt } = running(stepId);
@@ -255,6 +261,16 @@ export function commit(
 /** A worker takes a row. */
 export function claimed(stored: Stored, key: string): Stored {
   return { ...stored, instance: claimInMemory(stored.instance, key) };
+}
+
+/** A worker that has a row dies: the row is free for others, at the next fence. */
+export function lost(stored: Stored, key: string): Stored {
+  const { instance } = stored;
+  const row = instance.executions.get(key);
+  if (row?.status !== "RUNNING") return stored;
+  const free = { ...row, status: "PENDING", fence: row.fence + 1 } as const;
+  const executions = new Map(instance.executions).set(key, free);
+  return { ...stored, instance: { ...instance, executions } };
 }
 
 export function fired({ timer, path, iteration, attempt }: SetTimer): Signal {
