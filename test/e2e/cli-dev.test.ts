@@ -3,49 +3,85 @@ import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { identityOf } from "@millrace/devstack";
-import { eventually, kill, stopProcesses } from "@millrace/testkit";
-import { afterEach, expect, test } from "vitest";
+import { eventually, kill } from "@millrace/testkit";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type Dev, type ReadyLine, runMillrace, startDev, stopDev } from "./millrace.ts";
-
-let dev: Dev | undefined;
-
-afterEach(async () => {
-  await stopDev(dev);
-  dev = undefined;
-  await stopProcesses();
-});
 
 function everyPid({ pids, servers }: ReadyLine): readonly number[] {
   const own = Object.values(servers).filter((pid): pid is number => pid !== null);
   return [...Object.values(pids).flat(), ...own];
 }
 
-test("dev prints one line when all is up, and all of it is", async () => {
-  dev = await startDev("--workers", "3");
+describe("while it runs", () => {
+  let dev: Dev;
 
-  const { ready } = dev;
-  const answer = await fetch(`${ready.api}/readyz`);
-  const lines = dev.process
-    .output()
-    .split("\n")
-    .filter((line) => line.startsWith("{"));
-
-  expect(lines).toHaveLength(1);
-  expect(ready).toMatchObject({
-    ready: true,
-    api: expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+$/),
-    databaseUrl: expect.stringMatching(/^postgres:\/\//),
-    redisUrl: expect.stringMatching(/^redis:\/\//),
+  beforeAll(async () => {
+    dev = await startDev("--workers", "3");
   });
-  expect(ready.pids.api).toHaveLength(1);
-  expect(ready.pids.scheduler).toHaveLength(1);
-  expect(ready.pids.worker).toHaveLength(3);
-  expect(everyPid(ready).filter((pid) => identityOf(pid) === undefined)).toEqual([]);
-  expect(answer.status).toBe(200);
+
+  afterAll(() => stopDev(dev));
+
+  test("dev has printed one line when all was up", async () => {
+    const { ready } = dev;
+    const answer = await fetch(`${ready.api}/readyz`);
+    const lines = dev.process.output().split("\n");
+
+    expect(lines.filter((line) => line.startsWith("{"))).toHaveLength(1);
+    expect(ready).toMatchObject({
+      ready: true,
+      api: expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+$/),
+      databaseUrl: expect.stringMatching(/^postgres:\/\//),
+      redisUrl: expect.stringMatching(/^redis:\/\//),
+    });
+    expect(ready.pids.api).toHaveLength(1);
+    expect(ready.pids.scheduler).toHaveLength(1);
+    expect(ready.pids.worker).toHaveLength(3);
+    expect(everyPid(ready).filter((pid) => identityOf(pid) === undefined)).toEqual([]);
+    expect(answer.status).toBe(200);
+  });
+
+  test("a second dev on the same folder is refused", async () => {
+    const where = ["--port", "0", "--data-dir", dev.dataDir];
+
+    const { exitCode, output } = await runMillrace(["dev", ...where]);
+
+    expect(exitCode).toBe(1);
+    expect(output).toContain(`is in use by process ${dev.process.pid}`);
+  });
+
+  test("a process that is killed is replaced", async () => {
+    const { api, pids } = dev.ready;
+
+    for (const pid of [...pids.worker.slice(0, 1), ...pids.api]) kill(pid);
+
+    await dev.process.waitForOutput(
+      /worker-1 \(process \d+\) has ended \(SIGKILL\); starting another/,
+    );
+    await dev.process.waitForOutput(
+      /api-1 \(process \d+\) has ended \(SIGKILL\); starting another/,
+    );
+    const isReady = async () => (await fetch(`${api}/readyz`)).ok;
+    expect(await eventually("an API that is ready again", isReady)).toBe(true);
+  });
+
+  test("a Redis that is killed is started again", async () => {
+    const { api, servers } = dev.ready;
+
+    kill(servers.redis ?? 0);
+
+    await dev.process.waitForOutput(/Redis has ended; starting it again/);
+    const isReady = async () => {
+      const { checks } = (await (await fetch(`${api}/readyz`)).json()) as {
+        checks: Record<string, { status: string }>;
+      };
+      return Object.values(checks).every(({ status }) => status === "ok");
+    };
+    expect(await eventually("readiness with Redis", isReady)).toBe(true);
+  });
 });
 
 test("SIGTERM ends everything that dev has started, with exit code 0", async () => {
-  dev = await startDev();
+  const dev = await startDev();
   const pids = everyPid(dev.ready);
 
   dev.process.signal("SIGTERM");
@@ -54,57 +90,22 @@ test("SIGTERM ends everything that dev has started, with exit code 0", async () 
   expect(exit).toEqual({ code: 0, signal: null });
   expect(pids.length).toBeGreaterThanOrEqual(6);
   expect(pids.filter((pid) => identityOf(pid) !== undefined)).toEqual([]);
+  await stopDev(dev);
 });
 
-test("kill -9 of dev itself leaves no process behind", async () => {
-  dev = await startDev();
+test("with --no-restart nothing is replaced; kill -9 of dev leaves no process behind", async () => {
+  const dev = await startDev("--no-restart");
   const pids = everyPid(dev.ready);
 
+  kill(dev.ready.pids.worker[0] ?? 0);
+  await dev.process.waitForOutput(
+    /worker-1 \(process \d+\) has ended \(SIGKILL\); it is not replaced/,
+  );
   await dev.process.kill();
 
   const isOver = () => pids.every((pid) => identityOf(pid) === undefined);
   expect(await eventually("the end of all its processes", isOver)).toBe(true);
-});
-
-test("a process that is killed is replaced, and dev goes on", async () => {
-  dev = await startDev();
-  const { api, pids } = dev.ready;
-
-  for (const pid of [...pids.worker.slice(0, 1), ...pids.api]) kill(pid);
-
-  await dev.process.waitForOutput(
-    /worker-1 \(process \d+\) has ended \(SIGKILL\); starting another/,
-  );
-  await dev.process.waitForOutput(/api-1 \(process \d+\) has ended \(SIGKILL\); starting another/);
-  const isReady = async () => (await fetch(`${api}/readyz`)).ok;
-  expect(await eventually("an API that is ready again", isReady)).toBe(true);
-});
-
-test("with --no-restart it is not", async () => {
-  dev = await startDev("--no-restart");
-
-  kill(dev.ready.pids.worker[0] ?? 0);
-
-  await dev.process.waitForOutput(
-    /worker-1 \(process \d+\) has ended \(SIGKILL\); it is not replaced/,
-  );
-  expect(dev.process.exit).toBeUndefined();
-});
-
-test("a Redis that is killed is started again", async () => {
-  dev = await startDev();
-  const { api } = dev.ready;
-
-  kill(dev.ready.servers.redis ?? 0);
-
-  await dev.process.waitForOutput(/Redis has ended; starting it again/);
-  const isReady = async () => {
-    const { checks } = (await (await fetch(`${api}/readyz`)).json()) as {
-      checks: Record<string, { status: string }>;
-    };
-    return Object.values(checks).every(({ status }) => status === "ok");
-  };
-  expect(await eventually("readiness with Redis", isReady)).toBe(true);
+  await stopDev(dev);
 });
 
 test("a port that is taken is named before anything is started", async () => {
@@ -121,15 +122,6 @@ test("a port that is taken is named before anything is started", async () => {
     `millrace dev: port ${port} is in use\n` +
       "Choose another with --port <port>; --port 0 takes a free one.\n",
   );
-});
-
-test("a second dev on the same folder is refused", async () => {
-  dev = await startDev();
-
-  const { exitCode, output } = await runMillrace(["dev", "--port", "0", "--data-dir", dev.dataDir]);
-
-  expect(exitCode).toBe(1);
-  expect(output).toContain(`is in use by process ${dev.process.pid}`);
 });
 
 test("a worker that cannot load its tasks ends dev with the reason", async () => {
