@@ -172,3 +172,28 @@ test("what is left waiting goes with the instance: wait, timers and triggers", (
     "settle",
   ]);
 });
+
+describe("a cancel that a publisher was told of", () => {
+  const definition = define({
+    cancellationTriggers: [{ eventPattern: "stop", reason: "stop" }],
+    steps: [{ stepId: "a", retry: { maxAttempts: 1 } }],
+  });
+  const untaken = { kind: "waitUnmatched", path: "$cancel", iteration: 1 };
+
+  test("is not overtaken by completion or failure: both commit only if no event took a trigger", () => {
+    const completing = simulate(definition);
+    const failing = simulate(definition);
+    completing.start();
+    failing.start();
+
+    expect(completing.succeed("a").guards).toEqual([untaken]);
+    expect(failing.fail("a").guards).toEqual([untaken]);
+  });
+
+  test("is not in the way of another cancel", () => {
+    const simulation = simulate(definition);
+    simulation.start();
+
+    expect(simulation.cancel().guards).toEqual([]);
+  });
+});
