@@ -33,7 +33,7 @@ export interface Intent {
   /** Also hand over matched waits that are not applied yet. */
   readonly inbox?: boolean;
   /** Parts of the commit that only the caller knows: holds, carry. */
-  readonly extend?: (commit: Commit) => Commit;
+  readonly extend?: (commit: Commit, definition: Definition) => Commit;
 }
 
 export type Advanced =
@@ -131,7 +131,7 @@ async function draft(
     holds: [],
     carry: [],
   };
-  return intent.extend?.(commit) ?? commit;
+  return intent.extend?.(commit, definition) ?? commit;
 }
 
 /** Decides, loading what the decision says it needs. */

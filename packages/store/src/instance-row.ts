@@ -55,6 +55,20 @@ const columns = [
   "completed_at",
 ];
 
+const jsonColumns = new Set([
+  "input",
+  "snapshot",
+  "output",
+  "error",
+  "cancellation",
+  "compensation",
+]);
+
+/** As `instanceColumns`, for a row that is itself turned into JSON: JSON columns stay texts. */
+export const instanceColumnsAsText = columns
+  .map((column) => `i.${column}${jsonColumns.has(column) ? "::text" : ""} as i_${column}`)
+  .join(", ");
+
 /** For `select`, from a table `i`. */
 export const instanceColumns = columns.map((column) => `i.${column} as i_${column}`).join(", ");
 

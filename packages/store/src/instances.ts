@@ -1,6 +1,6 @@
 import type { Snapshot, StepStatus, TimerKind, WorkflowError } from "@millrace/engine";
 import type { Commit, Key } from "./commit.ts";
-import { instanceColumns, snapshotOf } from "./instance-row.ts";
+import { instanceColumnsAsText, snapshotOf } from "./instance-row.ts";
 import type { InstanceRow } from "./instance-row.ts";
 import { parseJson } from "./json.ts";
 import type { Json } from "./json.ts";
@@ -72,19 +72,26 @@ export async function readInstance(db: Db, key: Key): Promise<InstanceRead | und
   return (await readInstances(db, [key]))[0];
 }
 
-/** In the order of the keys; what does not exist is left out. */
+/**
+ * In the order of the keys; what does not exist is left out.
+ *
+ * One statement, so that everything is of one moment: an instance that is shown as settled has its
+ * steps shown as they settled.
+ */
 export async function readInstances(
   db: Db,
   keys: readonly Key[],
 ): Promise<readonly InstanceRead[]> {
   if (keys.length === 0) return [];
-  const values = keySource.values(keys);
-  const [instances, steps, waits, timers] = await Promise.all([
-    run<InstanceReadRow>(db, instancesByKey, values),
-    run<StepRow>(db, latestSteps, values),
-    run<WaitRow>(db, openWaits, values),
-    run<TimerRow>(db, setTimers, values),
-  ]);
+  const [row] = await run<Record<"instances" | "steps" | "waits" | "timers", string>>(
+    db,
+    read,
+    keySource.values(keys),
+  );
+  const instances = rowsOf<InstanceReadRow>(row?.instances);
+  const steps = rowsOf<StepRow>(row?.steps);
+  const waits = rowsOf<WaitRow>(row?.waits);
+  const timers = rowsOf<TimerRow>(row?.timers);
   const byKey = new Map(instances.map((row) => [nameOf(row.i_tenant_id, row.i_id), row]));
   const stepsOf = grouped(steps);
   const waitsOf = grouped(waits);
@@ -104,6 +111,19 @@ export async function readInstances(
     };
   });
 }
+
+/** Rows that came as a JSON array: times in their columns are texts, and become dates again. */
+function rowsOf<Row>(text: string | undefined): readonly Row[] {
+  const rows = JSON.parse(text ?? "[]") as readonly Record<string, unknown>[];
+  return rows.map((row) => {
+    for (const [column, value] of Object.entries(row)) {
+      if (typeof value === "string" && timeColumn.test(column)) row[column] = new Date(value);
+    }
+    return row as Row;
+  });
+}
+
+const timeColumn = /_at$|^deadline$/;
 
 function nameOf(tenantId: string, instanceId: string): string {
   return keyName({ tenantId, instanceId });
@@ -133,12 +153,10 @@ interface InstanceReadRow extends InstanceRow {
   readonly updated_at: Date;
 }
 
-const instancesByKey = prepared(
-  "read_instances",
-  `select ${instanceColumns}, i.metadata, i.deadline, i.updated_at
+const instancesByKey = `select ${instanceColumnsAsText}, i.metadata::text as metadata, i.deadline,
+    i.updated_at
   from ${keySource.from("x", 1)}
-  join workflow_instances i on i.tenant_id = x.tenant_id and i.id = x.instance_id`,
-);
+  join workflow_instances i on i.tenant_id = x.tenant_id and i.id = x.instance_id`;
 
 interface StepRow extends OfInstance {
   readonly step_id: string;
@@ -169,9 +187,7 @@ interface StepRow extends OfInstance {
  * The latest execution of each path, by hopping backwards through the primary key from path to path:
  * a loop of ten thousand passes costs as much as one.
  */
-const latestSteps = prepared(
-  "read_steps",
-  `with recursive latest as (
+const latestPaths = `latest as (
     select s.tenant_id, s.instance_id, s.path, s.iteration
     from ${keySource.from("x", 1)}
     cross join lateral (
@@ -184,16 +200,16 @@ const latestSteps = prepared(
     cross join lateral (
       select s.tenant_id, s.instance_id, s.path, s.iteration from step_executions s
       where s.tenant_id = l.tenant_id and s.instance_id = l.instance_id and s.path < l.path
-      order by s.path desc, s.iteration desc limit 1) s)
-  select s.tenant_id, s.instance_id, s.step_id, s.path, s.iteration, s.type, s.status, s.attempt,
-    s.deliveries, s.task_id, s.queue, s.compensates, s.input, s.output, s.error, s.completion,
-    s.created_at, s.started_at, s.completed_at, s.retry_at, s.worker_id, s.awaited, s.blocked,
-    s.progress
+      order by s.path desc, s.iteration desc limit 1) s)`;
+
+const latestSteps = `select s.tenant_id, s.instance_id, s.step_id, s.path, s.iteration, s.type,
+    s.status, s.attempt, s.deliveries, s.task_id, s.queue, s.compensates, s.input::text as input,
+    s.output::text as output, s.error::text as error, s.completion, s.created_at, s.started_at,
+    s.completed_at, s.retry_at, s.worker_id, s.awaited, s.blocked, s.progress::text as progress
   from latest l
   join step_executions s on s.tenant_id = l.tenant_id and s.instance_id = l.instance_id
     and s.path = l.path and s.iteration = l.iteration
-  order by s.created_at, s.completion, s.path`,
-);
+  order by s.created_at, s.completion, s.path`;
 
 function stepReadOf(row: StepRow): StepRead {
   return {
@@ -233,14 +249,11 @@ interface WaitRow extends OfInstance {
   readonly matched_event_id: string | null;
 }
 
-const openWaits = prepared(
-  "read_waits",
-  `select w.tenant_id, w.instance_id, w.path, w.iteration, w.step_id, w.purpose, w.pattern,
+const openWaits = `select w.tenant_id, w.instance_id, w.path, w.iteration, w.step_id, w.purpose, w.pattern,
     w.deliver, w.opened_at, w.matched_event_id
   from ${keySource.from("x", 1)}
   join waits w on w.tenant_id = x.tenant_id and w.instance_id = x.instance_id
-  order by w.opened_at, w.path, w.iteration`,
-);
+  order by w.opened_at, w.path, w.iteration`;
 
 function waitReadOf(row: WaitRow): WaitRead {
   return {
@@ -262,12 +275,18 @@ interface TimerRow extends OfInstance {
   readonly due_at: Date;
 }
 
-const setTimers = prepared(
-  "read_timers",
-  `select t.tenant_id, t.instance_id, t.path, t.iteration, t.kind, t.due_at
+const setTimers = `select t.tenant_id, t.instance_id, t.path, t.iteration, t.kind, t.due_at
   from ${keySource.from("x", 1)}
   join timers t on t.tenant_id = x.tenant_id and t.instance_id = x.instance_id
-  order by t.due_at, t.path`,
+  order by t.due_at, t.path`;
+
+const list = (rows: string) => `(select coalesce(json_agg(r), '[]') from (${rows}) r)`;
+
+const read = prepared(
+  "read_instances",
+  `with recursive ${latestPaths}
+  select ${list(instancesByKey)} as instances, ${list(latestSteps)} as steps,
+    ${list(openWaits)} as waits, ${list(setTimers)} as timers`,
 );
 
 function timerReadOf(row: TimerRow): TimerRead {

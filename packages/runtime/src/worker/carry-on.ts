@@ -1,12 +1,13 @@
 import { mergeReads, noReads } from "@millrace/engine";
-import type { Command, Decision, ExecutionRead, Reads, Signal, TaskCall } from "@millrace/engine";
+import type { Decision, ExecutionRead, Reads, Signal } from "@millrace/engine";
 import { DataRefusedError, loadInbox, loadInstance, loadReads } from "@millrace/store";
-import type { ClaimedStep, Commit, Key } from "@millrace/store";
+import type { Commit, Key } from "@millrace/store";
 import { decideLoading } from "../advance.ts";
 import { signalsOf } from "../inbox.ts";
 import { perform } from "../perform.ts";
 import type { Services } from "../services.ts";
 import type { Held } from "./held.ts";
+import { nextStep } from "./next-step.ts";
 import { retryPolicyOf, runAttempt } from "./run-attempt.ts";
 import type { AttemptSignal } from "./run-attempt.ts";
 import { persistently } from "./persist.ts";
@@ -24,8 +25,6 @@ const maxChainMs = 10_000;
 
 /** Outputs kept in memory along a chain for the steps that read them; the rest is loaded again. */
 const keptOutputs = 100;
-
-type Dispatch = Extract<Command, { kind: "dispatch" }>;
 
 export async function carryOn(worker: WorkerState, first: Held, carrier: string): Promise<void> {
   const until = performance.now() + maxChainMs;
@@ -116,7 +115,10 @@ async function commitResult(
     const { decision } = decided;
     if (decision.snapshot === snapshot) return dropped(worker, held);
     // Under a former id nothing new is begun: others may have all that it held.
-    const next = goOn && workerId === worker.id ? carried(worker, held, decision) : undefined;
+    const next =
+      goOn && workerId === worker.id
+        ? nextStep(worker, held.definition, decision, carrier)
+        : undefined;
     const commit: Commit = {
       previous: snapshot,
       decision,
@@ -126,7 +128,7 @@ async function commitResult(
       holds: [
         { path: held.step.path, iteration: held.step.iteration, fence: held.step.fence, workerId },
       ],
-      carry: next === undefined ? [] : [carryOf(worker, held, next, carrier)],
+      carry: next === undefined ? [] : [next.carry],
     };
     const outcome = await worker.submit(commit, attempt).catch(refusalOf);
     if (outcome instanceof DataRefusedError) {
@@ -137,7 +139,9 @@ async function commitResult(
     }
     if (outcome.kind === "committed") {
       await perform(services, commit);
-      return next && holdNext(worker, held, commit, next, decided.reads, carrier);
+      return (
+        next && worker.hold({ ...next.step, reads: rememberRows(decided.reads, decision, held) })
+      );
     }
     if (outcome.kind === "void") return dropped(worker, held);
     services.metrics.commitConflicts.add({ cause: "result" });
@@ -173,80 +177,6 @@ function dropped({ services }: WorkerState, { step, snapshot }: Held): undefined
     { instanceId: snapshot.id, stepId: step.stepId, attempt: step.attempt },
     "the result no longer counts: the step is held by somebody else, or has ended",
   );
-}
-
-/** The one dispatched execution that this worker may run itself, at once. */
-function carried(worker: WorkerState, held: Held, decision: Decision): Dispatch | undefined {
-  return decision.commands.find(
-    (command): command is Dispatch =>
-      command.kind === "dispatch" &&
-      command.delayMs === 0 &&
-      command.attempt === 1 &&
-      worker.registry.has(command.taskId) &&
-      worker.queues.includes(command.queue) &&
-      callOf(held, command) !== undefined,
-  );
-}
-
-function callOf({ definition }: Held, { path }: { readonly path: string }): TaskCall | undefined {
-  const step = definition.steps.get(path) ?? definition.compensationSteps.get(path);
-  return step !== undefined && "taskId" in step ? step : undefined;
-}
-
-function carryOf(
-  { registry }: WorkerState,
-  { workerId }: Held,
-  { path, iteration, taskId }: Dispatch,
-  carrier: string,
-): Commit["carry"][number] {
-  const known = registry.get(taskId);
-  return {
-    path,
-    iteration,
-    workerId,
-    carrier,
-    timeoutMs: known?.timeoutMs ?? null,
-    heartbeatTimeoutMs: known?.heartbeatTimeoutMs ?? null,
-    retry: (known?.retry ?? null) as Commit["carry"][number]["retry"],
-  };
-}
-
-function holdNext(
-  worker: WorkerState,
-  held: Held,
-  { decision }: Commit,
-  dispatch: Dispatch,
-  reads: Reads,
-  carrier: string,
-): Held | undefined {
-  const row = decision.inserts.find(
-    ({ path, iteration }) => path === dispatch.path && iteration === dispatch.iteration,
-  );
-  const known = worker.registry.get(dispatch.taskId);
-  const call = callOf(held, dispatch);
-  if (row === undefined || known === undefined || call === undefined) return undefined;
-  const step: ClaimedStep = {
-    stepId: row.stepId,
-    path: row.path,
-    iteration: row.iteration,
-    taskId: dispatch.taskId,
-    attempt: 1,
-    fence: 1,
-    deliveries: 1,
-    input: row.input,
-    timeoutMs: row.timeoutMs,
-    heartbeatTimeoutMs: row.heartbeatTimeoutMs,
-    compensates: row.compensates,
-    carrier,
-  };
-  return worker.hold({
-    snapshot: decision.snapshot,
-    definition: held.definition,
-    step,
-    call,
-    known,
-    reads: rememberRows(reads, decision, held),
-  });
 }
 
 /** Adds what the commit wrote to what the chain knows, so that the next decision need not load it. */

@@ -6,6 +6,7 @@ import type { Held } from "./held.ts";
  * shutdown, and what the watch asks about.
  */
 export interface Holdings {
+  readonly size: number;
   add(held: Held): void;
   remove(held: Held): void;
   all(): readonly Held[];
@@ -17,6 +18,9 @@ export interface Holdings {
 export function openHoldings(): Holdings {
   const held = new Map<string, Held>();
   return {
+    get size() {
+      return held.size;
+    },
     add: (holding) => void held.set(keyOf(holding), holding),
     remove: (holding) => {
       if (held.get(keyOf(holding)) === holding) held.delete(keyOf(holding));

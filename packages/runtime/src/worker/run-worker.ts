@@ -10,14 +10,7 @@ import {
   releaseSteps,
   unblockSteps,
 } from "@millrace/store";
-import type {
-  Claimed,
-  ClaimRequest,
-  ClaimedStep,
-  Commit,
-  CommitOutcome,
-  Json,
-} from "@millrace/store";
+import type { Claimed, ClaimRequest, Json } from "@millrace/store";
 import { groupCalls } from "../group.ts";
 import { newWorkerId } from "../ids.ts";
 import { enqueueDue } from "../perform.ts";
@@ -73,6 +66,7 @@ export async function runWorker(
     queues,
     holdings,
     submit: (commit) => persistently(log, () => services.commit(commit)),
+    hasFreeSlot: () => !worker.closing && holdings.size < concurrency,
     hold: (step) => holdStep(worker, step, progress),
   };
 

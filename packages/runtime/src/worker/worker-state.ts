@@ -15,6 +15,8 @@ export interface WorkerState {
   readonly holdings: Holdings;
   /** Puts a commit through, waiting out a database that is away. */
   submit(commit: Commit, attempt: number): Promise<CommitOutcome>;
+  /** Whether fewer steps run than may. */
+  hasFreeSlot(): boolean;
   hold(step: StepToHold): Held;
 }
 

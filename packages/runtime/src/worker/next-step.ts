@@ -1,0 +1,74 @@
+import type { Command, Decision, Definition, TaskCall } from "@millrace/engine";
+import type { Carry, ClaimedStep } from "@millrace/store";
+import type { StepToHold, WorkerState } from "./worker-state.ts";
+
+type Dispatch = Extract<Command, { kind: "dispatch" }>;
+
+/** A step that a commit hands to the worker that writes it. */
+export interface NextStep {
+  /** What the commit says of it. */
+  readonly carry: Carry;
+  /** What the worker then runs. */
+  readonly step: StepToHold;
+}
+
+/**
+ * The one step that follows from a decision and that this worker may run itself, at once, without a
+ * job (DESIGN, Carry-on): it knows the task, serves the queue and need not wait.
+ *
+ * @param carrier Id of the job under which the chain travels.
+ */
+export function nextStep(
+  worker: WorkerState,
+  definition: Definition,
+  decision: Decision,
+  carrier: string,
+): NextStep | undefined {
+  const { registry, queues, id: workerId } = worker;
+  for (const command of decision.commands) {
+    if (command.kind !== "dispatch" || command.delayMs > 0) continue;
+    const { path, iteration, taskId } = command;
+    const known = registry.get(taskId);
+    const call = callOf(definition, command);
+    const row = decision.inserts.find(
+      (inserted) => inserted.path === path && inserted.iteration === iteration,
+    );
+    if (!known || !call || !row || !queues.includes(command.queue)) continue;
+    const { timeoutMs, heartbeatTimeoutMs, retry } = known;
+    const limits = { timeoutMs, heartbeatTimeoutMs, retry: retry as Carry["retry"] };
+    const step = claimedStepOf(row, command, carrier);
+    return {
+      carry: { path, iteration, workerId, carrier, ...limits },
+      step: { snapshot: decision.snapshot, definition, step, call, known },
+    };
+  }
+  return undefined;
+}
+
+function callOf(definition: Definition, { path }: Dispatch): TaskCall | undefined {
+  const step = definition.steps.get(path) ?? definition.compensationSteps.get(path);
+  return step !== undefined && "taskId" in step ? step : undefined;
+}
+
+/** The row as the commit writes it for a step that is carried on: held from its first moment. */
+function claimedStepOf(
+  row: Decision["inserts"][number],
+  { taskId }: Dispatch,
+  carrier: string,
+): ClaimedStep {
+  const { stepId, path, iteration, attempt, input, timeoutMs, heartbeatTimeoutMs } = row;
+  return {
+    stepId,
+    path,
+    iteration,
+    taskId,
+    attempt,
+    fence: 1,
+    deliveries: 1,
+    input,
+    timeoutMs,
+    heartbeatTimeoutMs,
+    compensates: row.compensates,
+    carrier,
+  };
+}
