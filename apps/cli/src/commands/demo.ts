@@ -15,6 +15,7 @@ import { EXIT } from "../exit-codes.ts";
 import { type Interrupt, listenForInterrupt } from "../interrupt.ts";
 import type { Output } from "../output.ts";
 import { queueChoice, queueText } from "../queue-choice.ts";
+import { withoutPassword } from "../secrets.ts";
 import { startStack } from "../start-stack.ts";
 import { durationText } from "../times.ts";
 import { integerOf } from "../values.ts";
@@ -82,7 +83,7 @@ export const demo: Command = defineCommand({
         const result = await runOrders(output, stack, planOrders(count), interrupt);
         if (interrupt.signal.aborted) return interrupt.exitCode();
         const isRight = report(output, stack, result);
-        if (options.keep) await keepUp(output, stack, result, interrupt);
+        if (options.keep) await keepUp(output, stack, dataDir, result, interrupt);
         return isRight ? EXIT.done : EXIT.failed;
       } finally {
         if (interrupt.signal.aborted) say("Stopping …");
@@ -181,6 +182,7 @@ function report(output: Output, stack: Stack, { outcomes, seconds }: DemoResult)
 async function keepUp(
   output: Output,
   { apiUrl, databaseUrl }: Stack,
+  dataDir: string,
   { outcomes }: DemoResult,
   { happened }: Interrupt,
 ): Promise<void> {
@@ -189,7 +191,7 @@ async function keepUp(
     `npx millrace ls --api ${apiUrl}`,
     `npx millrace show ${example} --api ${apiUrl}`,
     `npx millrace history ${example} --api ${apiUrl}`,
-    `psql ${databaseUrl}`,
+    `PGPASSWORD=$(cat ${join(dataDir, "postgres/password")}) psql ${withoutPassword(databaseUrl, "")}`,
   ];
   output.note("\nEverything stays up. In another terminal, try:");
   for (const tip of tips) output.note(`  ${tip}`);

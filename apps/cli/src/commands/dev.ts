@@ -149,7 +149,7 @@ function printAddresses(
     ["API", apiUrl],
     ["API docs", `${apiUrl}/docs`],
     ["Metrics", `${apiUrl}/metrics`],
-    ["Database", postgres ? databaseUrl : withoutPassword(databaseUrl)],
+    ["Database", databaseText(databaseUrl, postgres && dataDir)],
     ["Queue", queueText(stack, queueReason)],
     ["Processes", pids.join(", ")],
     ["Logs", join(dataDir, "logs")],
@@ -158,4 +158,9 @@ function printAddresses(
   for (const [name = "", value] of rows) output.line(`  ${name.padEnd(10)} ${value}`);
   const api = new URL(apiUrl).port === "8080" ? "" : ` --api ${apiUrl}`;
   output.line(`In another terminal: millrace apply <file>${api}. Ctrl-C stops everything.`);
+}
+
+function databaseText(url: string, dataDir: string | undefined): string {
+  if (dataDir === undefined) return withoutPassword(url);
+  return `${withoutPassword(url, "")} (password in ${join(dataDir, "postgres/password")})`;
 }

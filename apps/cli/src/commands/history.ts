@@ -30,7 +30,7 @@ function print(output: Output, items: readonly HistoryEntry[], isFull: boolean):
     clockText(at),
     printable(type),
     printable(stepId ?? ""),
-    printable(actor),
+    isFull ? printable(actor) : actorText(actor),
     isEmpty(data) ? "" : jsonLine(data, isFull ? Number.MAX_SAFE_INTEGER : 80),
   ]);
   const [first] = items;
@@ -42,4 +42,9 @@ function print(output: Output, items: readonly HistoryEntry[], isFull: boolean):
 function isEmpty(data: unknown): boolean {
   if (data === null || data === undefined) return true;
   return typeof data === "object" && Object.keys(data).length === 0;
+}
+
+/** Worker ids begin alike, with the time; their ends tell them apart. */
+function actorText(actor: string): string {
+  return printable(actor).replace(/^(\w+:)[\da-f-]{28}([\da-f]{8})$/, "$1…$2");
 }
