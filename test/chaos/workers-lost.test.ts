@@ -1,5 +1,5 @@
 import type { WorkflowDefinition } from "@millrace/contract";
-import { eventually } from "@millrace/testkit";
+import { eventually, kill } from "@millrace/testkit";
 import { expect, test, type TestContext } from "vitest";
 import {
   openInstallation,
@@ -91,6 +91,37 @@ test.concurrent("C16: a step that kills its worker five times is poisoned, and t
   expect(ledger.entries.filter(({ instance }) => instance === id)).toHaveLength(5);
   const after = await client.instances.wait(healthy.id, { timeoutMs: 60_000 });
   expect(after).toMatchObject({ status: "COMPLETED" });
+  await expectNothingLeft(installation);
+}, 180_000);
+
+test.concurrent("C16: attempts that failed are not counted as deaths of their workers", async (context) => {
+  const installation = await open(context, { workers: 1 });
+  const { client, ledger } = installation;
+  await client.definitions.register({
+    id: "failing",
+    steps: [
+      {
+        stepId: "harm",
+        type: "TASK",
+        taskId: "witness",
+        input: { failures: 6 },
+        retry: { maxAttempts: 10, initialInterval: "PT0S" },
+      },
+    ],
+  });
+  ledger.answer({ when: { attempt: 7 }, times: 1, until: () => new Promise(() => {}) });
+
+  const { id } = await client.instances.start({ workflowId: "failing" });
+  const seventh = await eventually(
+    "the seventh attempt",
+    () => ledger.entries.find(({ attempt }) => attempt === 7),
+    { timeoutMs: 60_000 },
+  );
+  kill(Number(seventh.details["pid"]));
+  const ended = await client.instances.wait(id, { timeoutMs: 60_000 });
+
+  expect(ended).toMatchObject({ status: "COMPLETED" });
+  expect(ended.state.steps["harm"]).toMatchObject({ attempts: 7, deliveries: 2 });
   await expectNothingLeft(installation);
 }, 180_000);
 

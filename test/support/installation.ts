@@ -1,4 +1,5 @@
 import { readdirSync, readFileSync } from "node:fs";
+import { rename } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { MillraceClient } from "@millrace/client";
 import { openStack, type Stack, type StackEvent, type StackOptions } from "@millrace/devstack";
@@ -8,6 +9,7 @@ import {
   eventually,
   openLedger,
   type Ledger,
+  type TemporaryFolder,
 } from "@millrace/testkit";
 import { Redis } from "ioredis";
 import pg from "pg";
@@ -59,7 +61,7 @@ export async function openInstallation({
   };
   try {
     const folder = await createTemporaryFolder();
-    if (!testSettings().keepsFolders) closers.push(() => folder.remove());
+    closers.push(() => (testSettings().keepsFolders ? keep(folder) : folder.remove()));
     const ledger = await openLedger();
     closers.push(() => ledger.close());
     const database = ownPostgres ? undefined : await createDatabase();
@@ -117,6 +119,13 @@ export async function openInstallation({
     await close();
     throw error;
   }
+}
+
+/** Under a name by which it is not taken for a leftover. */
+async function keep({ path }: TemporaryFolder): Promise<void> {
+  const kept = path.replace("millrace-test-", "millrace-kept-");
+  await rename(path, kept);
+  process.stdout.write(`kept ${kept}\n`);
 }
 
 /** The program of a role, for processes that a test starts itself. */

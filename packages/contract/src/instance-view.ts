@@ -39,7 +39,7 @@ export const StepView = z
     deliveries: z
       .int()
       .optional()
-      .meta({ description: "runs, those cut short by a death included" }),
+      .meta({ description: "runs of this attempt, those cut short by a death included" }),
     completionNumber: z.int().nullable().optional().meta({ description: "order of completion" }),
     nextAttemptAt: Timestamp.nullable().optional(),
     blocked: z.string().nullable().optional().meta({ description: "why no worker takes it" }),

@@ -202,6 +202,8 @@ function updateSteps(from: From): string {
         when 'PENDING' then statement_timestamp() + interval '30 s' end,
       looks = 0,
       blocked = null,
+      -- Those of one attempt: an attempt that failed was not the death of its worker.
+      deliveries = case when x.status = 'RETRYING' then 0 else s.deliveries end,
       ${["carrier", "due_at", "due_clock", "timeout_at"].map(whileRunning).join(", ")}
     from ${from("x")}
     where ${isWritten} and ${samePlace("s")})`;
