@@ -3,6 +3,7 @@ import type { Definition } from "@millrace/engine";
 import { getDefinition, latestVersion } from "@millrace/store";
 import type { Db } from "@millrace/store";
 import { WorkflowNotFoundError } from "./errors.ts";
+import { shareCalls } from "./share-calls.ts";
 import { compileInputSchema } from "./validate-input.ts";
 import type { CheckInput } from "./validate-input.ts";
 
@@ -24,6 +25,7 @@ const keptVersions = 1_000;
 
 export function openDefinitionCache(db: Db): DefinitionCache {
   const known = new Map<string, Promise<KnownDefinition>>();
+  const shareLatest = shareCalls<number | undefined>();
 
   function keep(key: string, make: () => Promise<KnownDefinition>): Promise<KnownDefinition> {
     const kept = known.get(key);
@@ -56,7 +58,8 @@ export function openDefinitionCache(db: Db): DefinitionCache {
   return {
     get,
     async latest(tenantId, workflowId) {
-      const version = await latestVersion(db, tenantId, workflowId);
+      const name = JSON.stringify([tenantId, workflowId]);
+      const version = await shareLatest(name, () => latestVersion(db, tenantId, workflowId));
       if (version === undefined) throw new WorkflowNotFoundError(workflowId);
       return get(tenantId, workflowId, version);
     },

@@ -1,0 +1,31 @@
+/**
+ * Lets callers that ask the same thing at the same time share the answer: while one call runs, those
+ * who come wait for the next one. So every answer is of a call that began after its caller asked, and
+ * never of an earlier state.
+ */
+export function shareCalls<T>(): (name: string, act: () => Promise<T>) => Promise<T> {
+  const running = new Map<string, Promise<T>>();
+  const next = new Map<string, Promise<T>>();
+
+  function begin(name: string, act: () => Promise<T>): Promise<T> {
+    next.delete(name);
+    const call = act();
+    running.set(name, call);
+    const forget = () => {
+      if (running.get(name) === call) running.delete(name);
+    };
+    call.then(forget, forget);
+    return call;
+  }
+
+  return (name, act) => {
+    const waiting = next.get(name);
+    if (waiting !== undefined) return waiting;
+    const current = running.get(name);
+    if (current === undefined) return begin(name, act);
+    const afterwards = () => begin(name, act);
+    const shared = current.then(afterwards, afterwards);
+    next.set(name, shared);
+    return shared;
+  };
+}
