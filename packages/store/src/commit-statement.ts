@@ -5,6 +5,7 @@ import {
   commitSource,
   insertHistory,
   isWritten,
+  keyColumns,
   openParameters,
   own,
   ownedSource,
@@ -57,7 +58,7 @@ export function commitStatement(
 
   const text = `with locked as materialized (
     select x.ix, x.needs
-    from ${commits("x")}
+    from ${commits("x", [...keyColumns, "version", "needs"])}
     join workflow_instances i on i.tenant_id = x.tenant_id and i.id = x.instance_id
     where i.version = x.version
     order by i.tenant_id, i.id
@@ -108,7 +109,7 @@ function lockWaits(from: string, lock: string): string {
     select x.ix
     from ${from}
     join waits w on ${samePlace("w")}
-    where ${isLocked} and w.matched_event_id is null
+    where ${isLocked} and w.matched_event_id is null and w.looked_back
     order by w.tenant_id, w.instance_id, w.path, w.iteration
     for update of w ${lock})`;
 }

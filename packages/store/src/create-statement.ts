@@ -1,7 +1,14 @@
 import type { Draft } from "./draft.ts";
 import type { Db } from "./statement.ts";
 import { rowSource } from "./unnest.ts";
-import { childWrites, commitSource, insertHistory, openParameters, own } from "./writes.ts";
+import {
+  childWrites,
+  commitSource,
+  insertHistory,
+  keyColumns,
+  openParameters,
+  own,
+} from "./writes.ts";
 import type { Owned, Statement } from "./writes.ts";
 
 /**
@@ -38,7 +45,7 @@ export function createStatement(drafts: readonly Draft[], shapesOf: Db | undefin
     on conflict do nothing
     returning id),
   go as materialized (
-    select coalesce(array_agg(x.ix), '{}') as ixs from ${commits("x")}
+    select coalesce(array_agg(x.ix), '{}') as ixs from ${commits("x", keyColumns)}
     where x.instance_id = any ((select array_agg(id) from created)::uuid[])),
   ${[...sections, insertHistory(commits)].join(",\n  ")}
   select ixs as written from go`;

@@ -157,16 +157,22 @@ export function draftOf(commit: Commit): Draft {
   };
 }
 
-/** The same for the same object, so that a commit that is handed in again is known as the one it was. */
+/**
+ * The same for the same object, so that a commit that is handed in again is known as the one it was.
+ * Random per process and counted within it: a random id for each would cost as much as its statement's
+ * parameters.
+ */
 function commitIdOf(commit: Commit): string {
   const known = commitIds.get(commit);
   if (known !== undefined) return known;
-  const id = randomUUID();
+  const id = `${thisProcess}-${(counter++).toString(16).padStart(12, "0")}`;
   commitIds.set(commit, id);
   return id;
 }
 
 const commitIds = new WeakMap<Commit, string>();
+const thisProcess = randomUUID().slice(0, -13);
+let counter = 0;
 
 /** What a decision saw of claims, which leave no other trace, goes into the history before it. */
 function observed(executions: readonly string[], signals: readonly Signal[]): readonly Signal[] {

@@ -25,9 +25,13 @@ export interface Column<Row> {
   readonly of: (row: Row) => Value;
 }
 
+/** At least one column of a source has no nulls. */
 export interface RowSource<Row> {
-  /** As it stands in `from`, its parameters numbered from `first`. */
-  from(alias: string, first: number): string;
+  /**
+   * As it stands in `from`, its parameters numbered from `first`: all columns, or those that are
+   * named, so that one set of parameters serves several parts of a statement.
+   */
+  from(alias: string, first: number, names?: readonly string[]): string;
   /** One parameter a column, in their order. */
   values(rows: readonly Row[]): string[];
   readonly width: number;
@@ -36,12 +40,14 @@ export interface RowSource<Row> {
 /** @param columns By name, in the order of the parameters. */
 export function rowSource<Row>(columns: Readonly<Record<string, Column<Row>>>): RowSource<Row> {
   const entries = Object.entries(columns);
-  const names = entries.map(([name]) => name).join(", ");
+  const numbered = entries.map(([name, { type }], index) => ({ name, type, index }));
   return {
     width: entries.length,
-    from(alias, first) {
-      const arrays = entries.map(([, { type }], index) => `$${first + index}::${type}[]`);
-      return `unnest(${arrays.join(", ")}) as ${alias} (${names})`;
+    from(alias, first, names) {
+      const chosen = names ? numbered.filter(({ name }) => names.includes(name)) : numbered;
+      const arrays = chosen.map(({ type, index }) => `$${first + index}::${type}[]`);
+      const list = chosen.map(({ name }) => name);
+      return `unnest(${arrays.join(", ")}) as ${alias} (${list.join(", ")})`;
     },
     values: (rows) => entries.map(([, column]) => arrayLiteral(rows, column)),
   };

@@ -13,7 +13,7 @@ export interface Statement {
 }
 
 /** As it stands in `from`, under an alias. */
-type From = (alias: string) => string;
+type From = (alias: string, names?: readonly string[]) => string;
 
 /** Parameters and sections of one statement; sections come in a fixed order, so that a mask names them. */
 export interface Parameters {
@@ -42,7 +42,7 @@ export function openParameters(): Parameters {
   function add<Row>(source: RowSource<Row>, rows: readonly Row[]): From {
     const first = values.length + 1;
     values.push(...source.values(rows));
-    return (alias) => source.from(alias, first);
+    return (alias, names) => source.from(alias, first, names);
   }
 
   return {
@@ -192,7 +192,7 @@ function updateSteps(from: From): string {
     set status = x.status,
       attempt = x.attempt,
       output = coalesce(x.output, s.output),
-      error = coalesce(x.error, s.error),
+      error = x.error,
       completion = coalesce(x.completion, s.completion),
       completed_at = x.completed_at,
       awaited = x.awaited,
@@ -364,6 +364,19 @@ function knownShapes(db: Db): Set<string> {
 const shapesByDatabase = new WeakMap<Db, Set<string>>();
 const mostKnownShapes = 10_000;
 
+const historyColumns = [
+  "ix",
+  "tenant_id",
+  "instance_id",
+  "version",
+  "commit_id",
+  "at",
+  "actor",
+  "signals",
+  "changes",
+  "entries",
+];
+
 /** One row a commit. */
 export function insertHistory(commits: From): string {
   return `recorded as (
@@ -371,9 +384,12 @@ export function insertHistory(commits: From): string {
       tenant_id, instance_id, version, commit_id, at, engine_rev, actor, signals, changes, entries)
     select x.tenant_id, x.instance_id, x.version + 1, x.commit_id, x.at, ${engineRev}, x.actor,
       x.signals, x.changes, x.entries
-    from ${commits("x")}
+    from ${commits("x", historyColumns)}
     where ${isWritten})`;
 }
+
+/** Of the commits' columns, those that name the instance. */
+export const keyColumns = ["ix", "tenant_id", "instance_id"];
 
 /** What a commit says of its instance and of itself. */
 export const commitSource = rowSource<Owned<undefined>>({

@@ -345,6 +345,10 @@ function sameJson(a: unknown, b: unknown): boolean {
 
 /** As an own property, whatever its name: `__proto__` too is only a key. */
 function put<T>(object: Record<string, T>, key: string, value: T): void {
+  if (key !== "__proto__") {
+    object[key] = value;
+    return;
+  }
   Object.defineProperty(object, key, {
     value,
     writable: true,
