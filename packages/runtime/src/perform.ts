@@ -106,9 +106,11 @@ async function abortAll(
   aborts: readonly Extract<Command, { kind: "abort" }>[],
 ): Promise<void> {
   if (aborts.length === 0) return;
-  for (const { path, iteration, reason } of aborts) {
-    services.queue.wake.publish("step", { ...key, path, iteration, reason });
-  }
+  for (const { kind: _, ...abort } of aborts)
+    services.queue.wake.publish("step", { ...key, ...abort });
+  const attempts = new Map(
+    aborts.map(({ path, iteration, attempt }) => [executionKey(path, iteration), attempt]),
+  );
   const { executions } = await loadReads(
     services.database.db,
     key,
@@ -117,6 +119,8 @@ async function abortAll(
   for (const row of executions.values()) {
     if (row === null || row.queue === null) continue;
     const { path, iteration, attempt, fence, queue } = row;
+    // The next attempt has a job of its own, which stays.
+    if (attempts.get(executionKey(path, iteration)) !== attempt) continue;
     const job = { ...key, path, iteration, attempt, fence, taskId: "" };
     await services.queue.removeStep(queue, stepJobId(job));
   }

@@ -4,6 +4,7 @@ import type { DueTimer } from "@millrace/store";
 import { advance } from "../advance.ts";
 import { InstanceNotFoundError } from "../errors.ts";
 import { signalsOf } from "../inbox.ts";
+import { lookBack } from "../look-back.ts";
 import { startLoop } from "../loop.ts";
 import type { Loop } from "../loop.ts";
 import { perform } from "../perform.ts";
@@ -68,6 +69,9 @@ async function fire(services: Services, timers: readonly DueTimer[]): Promise<vo
     attempt,
   }));
   try {
+    // An event from before the wait opened comes before the timeout, though nobody may have looked yet.
+    if (timers.some(({ kind }) => kind === "wait"))
+      await lookBack(services, { tenantId, instanceId });
     const advanced = await advance(
       services,
       { tenantId, instanceId },

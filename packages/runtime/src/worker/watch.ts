@@ -18,14 +18,15 @@ const strayLooks = 3;
 export function startWatch(worker: WorkerState): Loop {
   const { services, holdings } = worker;
   const unsubscribe = services.queue.wake.subscribe("step", (message) => {
-    const { tenantId, instanceId, path, iteration, reason } = message;
+    const { tenantId, instanceId, path, iteration, attempt, reason } = message;
     const held = holdings.find(
       String(tenantId),
       String(instanceId),
       String(path),
       Number(iteration),
     );
-    held?.abort.abort(new Error(typeof reason === "string" ? reason : "the step was stopped"));
+    if (held === undefined || held.step.attempt !== attempt) return;
+    held.abort.abort(new Error(typeof reason === "string" ? reason : "the step was stopped"));
   });
   const strays = strayHolds(worker);
   const loop = startLoop({ name: "watch", log: services.log, maxDelayMs: watchMs }, async () => {
