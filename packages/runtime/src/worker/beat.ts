@@ -20,6 +20,8 @@ export async function startBeat(
   const file = here.endsWith(".ts") ? "../../dist/worker/beat-thread.js" : "./beat-thread.js";
   const thread = new Worker(new URL(file, here), {
     workerData: { databaseUrl: database.url, workerId },
+    // Not this process's conditions: in tests they resolve packages to sources, which Node cannot run.
+    execArgv: [],
   });
   let stopping = false;
 
