@@ -38,7 +38,7 @@ test("without Redis starts and events are taken in, and readiness says what is d
 });
 
 test("while the database is away every call says so with 503, and works again once it is back", async () => {
-  postgres = await openPostgres({ dataDir: folder, isDurable: false });
+  postgres = await openPostgres({ dataDir: folder });
   await migrate(postgres.url);
   api = await openTestApi({ databaseUrl: postgres.url });
   const { call } = api;
