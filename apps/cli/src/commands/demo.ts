@@ -25,6 +25,8 @@ const PATIENCE_MS = 90_000;
 
 const WORKERS = 2;
 
+const NO_SERVERS = { databaseUrl: undefined, redisUrl: undefined };
+
 /** Whatever the environment says of these is meant for other installations. */
 const OWN_SETTINGS = {
   HOST: undefined,
@@ -41,6 +43,10 @@ export const demo: Command = defineCommand({
   options: {
     keep: { type: "boolean", description: "leave everything up afterwards, until Ctrl-C" },
     orders: { type: "string", value: "count", description: "how many, 1 to 1000 (default: 50)" },
+    external: {
+      type: "boolean",
+      description: "use DATABASE_URL and REDIS_URL, and leave what the demo writes there",
+    },
     "no-redis": {
       type: "boolean",
       description: "keep the queue in Postgres even where there is a Redis",
@@ -49,7 +55,8 @@ export const demo: Command = defineCommand({
   details: [
     "It starts a private Postgres and Redis, the API, a scheduler and two workers on free ports, in " +
       "a data folder of its own that it removes at the end. Where there is no Redis the queue is " +
-      "kept in Postgres.",
+      "kept in Postgres. What the environment names belongs to somebody, so it is used only with " +
+      "--external.",
     "Some orders are paid, some before the payment is waited for; some are never paid, declined, or " +
       "cancelled while they ship. The exit code is 0 only when the API says that every one of them " +
       "has ended as it should and both workers took part.",
@@ -57,9 +64,9 @@ export const demo: Command = defineCommand({
   examples: ["millrace demo", "millrace demo --keep --orders 200", "millrace demo --no-redis"],
   run: async ({ output, settings }, { options }) => {
     const count = integerOf("--orders", options.orders, { min: 1, max: 1_000 }) ?? 50;
-    // What the environment names belongs to somebody; the demo touches only what is its own.
+    const { databaseUrl, redisUrl } = options.external ? settings : NO_SERVERS;
     const queue = queueChoice({
-      redisUrl: undefined,
+      redisUrl,
       queueBackend: options["no-redis"] ? "postgres" : settings.queueBackend,
     });
     const dataDir = await mkdtemp(join(tmpdir(), "millrace-demo-"));
@@ -71,6 +78,8 @@ export const demo: Command = defineCommand({
       const began = performance.now();
       const stack = await startStack({
         dataDir,
+        databaseUrl,
+        redisUrl: queue.redisUrl,
         queueBackend: queue.backend,
         workers: WORKERS,
         tasks: [orderTasksFolder],
@@ -80,7 +89,9 @@ export const demo: Command = defineCommand({
       try {
         say(`Ready after ${durationText(performance.now() - began)}: ${stack.apiUrl}`);
         say(`Queue: ${queueText(stack, queue.reason)}`);
-        const result = await runOrders(output, stack, planOrders(count), interrupt);
+        const run = `demo-${Date.now().toString(36)}`;
+        const orders = planOrders(count, { run: options.external ? run : undefined });
+        const result = await runOrders(output, stack, orders, run, interrupt);
         if (interrupt.signal.aborted) return interrupt.exitCode();
         const isRight = report(output, stack, result);
         if (options.keep) await keepUp(output, stack, dataDir, result, interrupt);
@@ -105,6 +116,7 @@ async function runOrders(
   output: Output,
   { apiUrl }: Stack,
   orders: readonly Order[],
+  correlationId: string,
   { signal, happened }: Interrupt,
 ): Promise<DemoResult> {
   const client = new MillraceClient({ baseUrl: apiUrl });
@@ -112,7 +124,6 @@ async function runOrders(
   output.note(`Registered ${id} version ${version}; starting ${orders.length} orders …`);
 
   const began = performance.now();
-  const correlationId = `demo-${Date.now().toString(36)}`;
   const paths = new Map(orders.map(({ orderId, path }) => [orderId, path]));
   const progress = openProgress({
     output,
@@ -181,7 +192,7 @@ function report(output: Output, stack: Stack, { outcomes, seconds }: DemoResult)
 
 async function keepUp(
   output: Output,
-  { apiUrl, databaseUrl }: Stack,
+  { apiUrl, databaseUrl, postgres }: Stack,
   dataDir: string,
   { outcomes }: DemoResult,
   { happened }: Interrupt,
@@ -191,10 +202,15 @@ async function keepUp(
     `npx millrace ls --api ${apiUrl}`,
     `npx millrace show ${example} --api ${apiUrl}`,
     `npx millrace history ${example} --api ${apiUrl}`,
-    `PGPASSWORD=$(cat ${join(dataDir, "postgres/password")}) psql ${withoutPassword(databaseUrl, "")}`,
+    ...(postgres ? [psqlOf(dataDir, databaseUrl)] : []),
   ];
   output.note("\nEverything stays up. In another terminal, try:");
   for (const tip of tips) output.note(`  ${tip}`);
   output.note("To stop and remove it all: Ctrl-C here.");
   await happened;
+}
+
+function psqlOf(dataDir: string, databaseUrl: string): string {
+  const file = join(dataDir, "postgres/password");
+  return `PGPASSWORD=$(cat ${file}) psql ${withoutPassword(databaseUrl, "")}`;
 }
