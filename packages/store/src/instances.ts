@@ -83,15 +83,16 @@ export async function readInstances(
   keys: readonly Key[],
 ): Promise<readonly InstanceRead[]> {
   if (keys.length === 0) return [];
-  const [row] = await run<Record<"instances" | "steps" | "waits" | "timers", string>>(
+  const [found] = await run<Record<"instances" | "steps" | "waits" | "timers", string>>(
     db,
     read,
     keySource.values(keys),
   );
-  const instances = rowsOf<InstanceReadRow>(row?.instances);
-  const steps = rowsOf<StepRow>(row?.steps);
-  const waits = rowsOf<WaitRow>(row?.waits);
-  const timers = rowsOf<TimerRow>(row?.timers);
+  // The columns are those that each part selects.
+  const instances = rowsOf(found?.instances) as readonly InstanceReadRow[];
+  const steps = rowsOf(found?.steps) as readonly StepRow[];
+  const waits = rowsOf(found?.waits) as readonly WaitRow[];
+  const timers = rowsOf(found?.timers) as readonly TimerRow[];
   const byKey = new Map(instances.map((row) => [nameOf(row.i_tenant_id, row.i_id), row]));
   const stepsOf = grouped(steps);
   const waitsOf = grouped(waits);
@@ -113,14 +114,14 @@ export async function readInstances(
 }
 
 /** Rows that came as a JSON array: times in their columns are texts, and become dates again. */
-function rowsOf<Row>(text: string | undefined): readonly Row[] {
-  const rows = JSON.parse(text ?? "[]") as readonly Record<string, unknown>[];
-  return rows.map((row) => {
+function rowsOf(text = "[]"): readonly unknown[] {
+  const rows = JSON.parse(text) as readonly Record<string, unknown>[];
+  for (const row of rows) {
     for (const [column, value] of Object.entries(row)) {
       if (typeof value === "string" && timeColumn.test(column)) row[column] = new Date(value);
     }
-    return row as Row;
-  });
+  }
+  return rows;
 }
 
 const timeColumn = /_at$|^deadline$/;
