@@ -11,7 +11,7 @@ import { readConfig } from "./config.ts";
 
 await runProcess(async () => {
   const config = readConfig();
-  const { host, port, graceMs, queues } = config;
+  const { host, port, queues } = config;
   const services = await openServices({ name: "api", ...config });
   const { log, metrics } = services;
   samplePool(services);
@@ -26,7 +26,7 @@ await runProcess(async () => {
   log.info({ url }, "the API listens");
   return {
     log,
-    graceMs,
+    settings: config,
     async close() {
       await app.close();
       await closeServices(services);

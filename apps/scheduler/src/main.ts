@@ -16,7 +16,7 @@ await runProcess(async () => {
   const metrics = await openMetricsOf(services, config);
   return {
     log: services.log,
-    graceMs: config.graceMs,
+    settings: config,
     async close() {
       await scheduler.close();
       await metrics?.close();

@@ -1,4 +1,11 @@
-import { closeServices, openMetricsOf, openServices, runProcess, runWorker, samplePool } from "@millrace/runtime";
+import {
+  closeServices,
+  openMetricsOf,
+  openServices,
+  runProcess,
+  runWorker,
+  samplePool,
+} from "@millrace/runtime";
 import { readConfig } from "./config.ts";
 
 await runProcess(async () => {
@@ -9,7 +16,7 @@ await runProcess(async () => {
   const metrics = await openMetricsOf(services, config);
   return {
     log: services.log,
-    graceMs: config.graceMs,
+    settings: config,
     async close() {
       await worker.close();
       await metrics?.close();

@@ -29,7 +29,7 @@ export { runWorker } from "./worker/run-worker.ts";
 export type { RunningWorker, WorkerOptions } from "./worker/run-worker.ts";
 export { runProcess } from "./run-process.ts";
 export type { RunningProgram } from "./run-process.ts";
-export { parseSettings, PROGRAMS, SETTINGS, SettingsError, unknownSettings } from "./settings.ts";
+export { parseSettings, PROGRAMS, SETTINGS, SettingsError } from "./settings.ts";
 export type { Program, SettingName, Settings } from "./settings.ts";
 export { openMetricsOf, watchServices } from "./readiness.ts";
 export type { Readiness } from "./readiness.ts";

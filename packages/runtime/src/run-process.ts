@@ -1,10 +1,10 @@
 import type { Log } from "@millrace/telemetry";
-import { SettingsError } from "./settings.ts";
+import { type Settings, SettingsError } from "./settings.ts";
 
 /** A program that runs, and how to bring it to its end. */
 export interface RunningProgram {
   readonly log: Log;
-  readonly graceMs: number;
+  readonly settings: Settings;
   /** Takes in nothing new and lets what runs come to its end. */
   close(): Promise<void>;
 }
@@ -51,11 +51,13 @@ export async function runProcess(start: () => Promise<RunningProgram>): Promise<
     process.stderr.write(`${describe(error)}\n`);
     process.exit(error instanceof SettingsError ? EXIT.settings : EXIT.failed);
   }
+  const { unknown } = program.settings;
+  if (unknown.length > 0) program.log.warn({ unknown }, "there are no such settings");
   program.log.info("ready");
   process.send?.({ kind: "ready" });
 }
 
-async function end({ log, graceMs, close }: RunningProgram): Promise<void> {
+async function end({ log, settings: { graceMs }, close }: RunningProgram): Promise<void> {
   const limit = setTimeout(() => {
     log.error({ graceMs }, "did not come to an end in time");
     process.exit(EXIT.failed);

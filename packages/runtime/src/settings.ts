@@ -152,6 +152,8 @@ export interface Settings {
   readonly tasks: readonly string[];
   readonly queues: readonly string[];
   readonly graceMs: number;
+  /** Variables that look like settings and are none, to be warned of. */
+  readonly unknown: readonly string[];
 }
 
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -197,6 +199,7 @@ export function parseSettings(env: Environment, program: Program): Settings {
     tasks: read("MILLRACE_TASKS"),
     queues: read("MILLRACE_QUEUES"),
     graceMs: read("MILLRACE_GRACE"),
+    unknown: unknownSettings(env),
   };
 
   if (queueBackend === "redis" && valueOf(env, "REDIS_URL") === undefined) {
@@ -206,10 +209,13 @@ export function parseSettings(env: Environment, program: Program): Settings {
   return settings;
 }
 
+/** Variables of the command line, the demo and the tests, which also begin like ours. */
+const OTHERS = /^MILLRACE_(?:API$|DEMO_|TEST_)/;
+
 /** Variables that begin like ours and are none: a slip of the hand that would go unnoticed. */
-export function unknownSettings(env: Environment): string[] {
+function unknownSettings(env: Environment): string[] {
   return Object.keys(env).filter(
-    (name) => name.startsWith("MILLRACE_") && !Object.hasOwn(SETTINGS, name),
+    (name) => name.startsWith("MILLRACE_") && !Object.hasOwn(SETTINGS, name) && !OTHERS.test(name),
   );
 }
 

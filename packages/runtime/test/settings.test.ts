@@ -1,6 +1,6 @@
 import { readFile } from "node:fs/promises";
 import { resolve } from "node:path";
-import { parseSettings, SETTINGS, SettingsError, unknownSettings } from "../src/settings.ts";
+import { parseSettings, SETTINGS, SettingsError } from "../src/settings.ts";
 import { expect, test } from "vitest";
 
 const DATABASE_URL = "postgres://millrace:secret@localhost:5432/millrace";
@@ -18,6 +18,7 @@ test("with a database alone everything else has its default", () => {
     tasks: [],
     queues: ["default"],
     graceMs: 10_000,
+    unknown: [],
   });
 });
 
@@ -77,9 +78,9 @@ test("what only another program reads is not looked at", () => {
 });
 
 test("a variable that only looks like ours is noticed", () => {
-  expect(unknownSettings({ MILLRACE_CONCURENCY: "5", MILLRACE_TASKS: "x", PATH: "/" })).toEqual([
-    "MILLRACE_CONCURENCY",
-  ]);
+  const env = { DATABASE_URL, MILLRACE_CONCURENCY: "5", MILLRACE_TASKS: "x", MILLRACE_API: "y" };
+
+  expect(parseSettings(env, "worker").unknown).toEqual(["MILLRACE_CONCURENCY"]);
 });
 
 test("docs/settings.md and .env.example are what the table says", async () => {
