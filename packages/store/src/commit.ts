@@ -71,9 +71,10 @@ export type CommitOutcome =
   /** The idempotency key had created another instance before. */
   | { readonly kind: "idempotent"; readonly instanceId: string; readonly bodyHash: string };
 
-/** Most commits, and most rows beside them, in one statement. */
+/** Most commits in one statement, most rows beside them, and most characters of JSON. */
 const mostCommits = 200;
 const mostRows = 5_000;
+const mostCharacters = 16_000_000;
 
 /** Tries of a statement that was given up for another transaction's sake. */
 const mostTries = 5;
@@ -186,15 +187,21 @@ async function writeAll(
 
 function chunksOf<T extends { readonly draft: Draft }>(drafts: readonly T[]): T[][] {
   const chunks: T[][] = [];
-  let rows = Number.POSITIVE_INFINITY;
+  let [rows, size] = [0, 0];
   for (const each of drafts) {
+    rows += each.draft.rows;
+    size += each.draft.size;
     const last = chunks.at(-1);
-    if (last === undefined || last.length >= mostCommits || rows + each.draft.rows > mostRows) {
-      chunks.push([each]);
-      rows = each.draft.rows;
-    } else {
+    if (
+      last !== undefined &&
+      last.length < mostCommits &&
+      rows <= mostRows &&
+      size <= mostCharacters
+    ) {
       last.push(each);
-      rows += each.draft.rows;
+    } else {
+      chunks.push([each]);
+      [rows, size] = [each.draft.rows, each.draft.size];
     }
   }
   return chunks;

@@ -117,13 +117,23 @@ function poolConfig(options: DatabaseOptions, poolSize: number): pg.PoolConfig {
     statement_timeout: statementTimeoutMs,
     query_timeout: statementTimeoutMs + 5_000,
     idle_in_transaction_session_timeout: 60_000,
-    // Short statements gain nothing from compilation, and times come in a form that Date reads.
-    options: "-c jit=off -c TimeZone=UTC",
+    options: sessionSettings.map((setting) => `-c ${setting}`).join(" "),
     types: {
       getTypeParser: (oid, format) => parsers.get(oid) ?? pg.types.getTypeParser(oid, format),
     },
   };
 }
+
+const sessionSettings = [
+  // Short statements gain nothing from compilation.
+  "jit=off",
+  // Times come in a form that `Date` reads.
+  "TimeZone=UTC",
+  // Every statement has its index. A plan that was made while the tables were empty would scan them,
+  // and a prepared statement keeps its plan until the next analyze: measured in the first minute of a
+  // new database, 141 µs of server CPU per commit after 3,000 instances, 243 µs after 6,000, against 80.
+  "enable_seqscan=off",
+];
 
 const parsers: ReadonlyMap<number, (text: string) => unknown> = new Map<
   number,

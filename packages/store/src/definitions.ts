@@ -4,7 +4,14 @@ import { prepared, run, type Db } from "./statement.ts";
 import { decodeCursor, encodeCursor } from "./cursor.ts";
 import type { JsonText } from "./tables.ts";
 
-/** Workflow definitions. A version, once it exists, never changes. */
+/**
+ * Workflow definitions. A version, once it exists, never changes.
+ *
+ * What the tenant `default` registers serves every tenant that has no definition of its own under that
+ * id. A tenant's first own version counts on from the shared ones, so that an instance's version means
+ * the same definition for as long as it runs.
+ */
+export const sharedTenant = "default";
 
 /** The document as registration has validated it. */
 export type DefinitionDocument = Parameters<typeof compileDefinition>[0];
@@ -49,13 +56,14 @@ export async function registerDefinition(
     ]);
     const latest = await trx
       .selectFrom("workflow_definitions")
-      .select(["version", "content_hash"])
-      .where("tenant_id", "=", tenantId)
+      .select(["tenant_id", "version", "content_hash"])
+      .where("tenant_id", "in", [tenantId, sharedTenant])
       .where("id", "=", id)
+      .orderBy((eb) => eb("tenant_id", "=", tenantId), "desc")
       .orderBy("version", "desc")
       .limit(1)
       .executeTakeFirst();
-    if (latest?.content_hash === contentHash) {
+    if (latest?.tenant_id === tenantId && latest.content_hash === contentHash) {
       return { version: latest.version, contentHash, created: false };
     }
     const version = (latest?.version ?? 0) + 1;
@@ -74,7 +82,7 @@ export async function registerDefinition(
   });
 }
 
-/** @param version Default: the latest. */
+/** The tenant's own, else the shared one. @param version Default: the latest. */
 export async function getDefinition(
   db: Db,
   tenantId: string,
@@ -84,9 +92,10 @@ export async function getDefinition(
   const row = await db
     .selectFrom("workflow_definitions")
     .selectAll()
-    .where("tenant_id", "=", tenantId)
+    .where("tenant_id", "in", [tenantId, sharedTenant])
     .where("id", "=", id)
     .$if(version !== undefined, (query) => query.where("version", "=", version ?? 0))
+    .orderBy((eb) => eb("tenant_id", "=", tenantId), "desc")
     .orderBy("version", "desc")
     .limit(1)
     .executeTakeFirst();
@@ -104,8 +113,9 @@ export async function latestVersion(
 
 const latest = prepared(
   "latest_version",
-  `select version from workflow_definitions where tenant_id = $1 and id = $2
-  order by version desc limit 1`,
+  `select version from workflow_definitions
+  where tenant_id in ($1, '${sharedTenant}') and id = $2
+  order by tenant_id = $1 desc, version desc limit 1`,
 );
 
 /** Every version of one definition, the latest first. */

@@ -51,6 +51,8 @@ export interface Draft extends Key {
   readonly settles: boolean;
   /** Rows beside the instance's and the history's. */
   readonly rows: number;
+  /** Length of the JSON texts among its values. */
+  readonly size: number;
 }
 
 export interface Place {
@@ -123,18 +125,8 @@ export function draftOf(commit: Commit): Draft {
   const closes = kept.filter((command) => command.kind === "closeWait");
   const sets = kept.filter((command) => command.kind === "setTimer");
   const clears = kept.filter((command) => command.kind === "clearTimer");
-  return {
-    tenantId: previous.tenantId,
-    instanceId: previous.id,
-    commit,
-    commitId: commitIdOf(commit),
-    version: previous.version,
-    next,
-    at,
-    actor,
+  const texts = {
     variables: changed("variables"),
-    input: isFirst ? jsonText(next.input) : null,
-    metadata: commit.create?.metadata == null ? null : jsonText(commit.create.metadata),
     output: changed("output"),
     error: changed("error"),
     cancellation: changed("cancellation"),
@@ -143,6 +135,19 @@ export function draftOf(commit: Commit): Draft {
     signals: jsonText(observed(decision.observedRunning, signals).map(storedSignal)),
     changes: jsonText(changesBetween(isFirst ? blankSnapshot(previous) : previous, next)),
     entries: jsonText(decision.entries),
+    input: isFirst ? jsonText(next.input) : null,
+    metadata: commit.create?.metadata == null ? null : jsonText(commit.create.metadata),
+  };
+  return {
+    ...texts,
+    tenantId: previous.tenantId,
+    instanceId: previous.id,
+    commit,
+    commitId: commitIdOf(commit),
+    version: previous.version,
+    next,
+    at,
+    actor,
     needs,
     freeWaits: guards.filter((guard) => guard.kind === "waitUnmatched"),
     inserts,
@@ -154,6 +159,10 @@ export function draftOf(commit: Commit): Draft {
     clears,
     settles,
     rows: needs.length + inserts.length + updates.length + opens.length + sets.length,
+    size:
+      sizeOf(Object.values(texts)) +
+      sizeOf(inserts.flatMap(({ input, output }) => [input, output])) +
+      sizeOf(updates.map(({ output }) => output)),
   };
 }
 
@@ -218,6 +227,10 @@ function waitInsert(wait: NewWait): WaitInsert {
 
 function hashOf(key: NewWait["key"]): string | null {
   return key === "NEVER" ? null : keyHashOf(key);
+}
+
+function sizeOf(texts: readonly (string | null | undefined)[]): number {
+  return texts.reduce((sum, text) => sum + (text?.length ?? 0), 0);
 }
 
 function optionalJson(value: NewExecution["output"]): string | undefined {

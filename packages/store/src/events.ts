@@ -158,7 +158,8 @@ export interface WaitSearch {
   readonly event: StoredEvent;
   readonly patterns: readonly string[];
   readonly probes: readonly WaitProbe[];
-  readonly purpose: "STEP" | "CANCEL";
+  /** Both when absent. */
+  readonly purpose?: "STEP" | "CANCEL";
   /** The last one of the page before. */
   readonly after?: WaitCandidate | undefined;
   readonly limit: number;
@@ -177,7 +178,7 @@ export async function findWaits(db: Db, search: WaitSearch): Promise<readonly Wa
     event.tenantId,
     event.id,
     textArray(patterns),
-    purpose,
+    purpose ?? null,
     limit,
     after?.openedAt ?? "-infinity",
     after?.instanceId ?? nilUuid,
@@ -188,7 +189,7 @@ export async function findWaits(db: Db, search: WaitSearch): Promise<readonly Wa
   return rows.map((row) => ({
     ...waitRefOf(row),
     stepId: row.step_id,
-    purpose,
+    purpose: row.purpose as WaitCandidate["purpose"],
     deliver: row.deliver as WaitCandidate["deliver"],
     openedAt: row.opened,
     snapshot: snapshotOf(row),
@@ -212,6 +213,7 @@ export interface WaitRow {
 
 interface CandidateRow extends WaitRow, InstanceRow {
   readonly step_id: string | null;
+  readonly purpose: string;
   readonly deliver: string;
   readonly opened: string;
 }
@@ -245,11 +247,11 @@ const find = prepared(
   cross join ${probeSource.from("k", 10)}
   cross join lateral (
     select w.tenant_id, w.instance_id, w.path, w.iteration, w.key_hash::text as hash, w.step_id,
-      w.deliver, w.opened_at, w.opened_at::text as opened, ${instanceColumns}
+      w.purpose, w.deliver, w.opened_at, w.opened_at::text as opened, ${instanceColumns}
     from waits w
     join workflow_instances i on i.tenant_id = w.tenant_id and i.id = w.instance_id
     where w.tenant_id = $1 and w.pattern = p.pattern and w.event_paths = k.event_paths
-      and w.key_hash = k.key_hash and w.purpose = $4 and ${hears}
+      and w.key_hash = k.key_hash and ($4::text is null or w.purpose = $4) and ${hears}
       and i.start_event_id is distinct from e.id
       and w.opened_at >= $6::timestamptz
       and (w.opened_at, w.instance_id, w.path, w.iteration) >

@@ -63,7 +63,7 @@ export type {
 } from "./events.ts";
 export { readHistory } from "./history.ts";
 export type { HistoryRow } from "./history.ts";
-export { instanceReadOf, readInstance, readInstances } from "./instances.ts";
+export { instanceReadOf, readInstance, readInstances, tenantOf } from "./instances.ts";
 export type { InstanceRead, StepRead, TimerRead, WaitRead } from "./instances.ts";
 export { canonicalJson, checkJson, keyHashOf, maxJsonDepth } from "./json.ts";
 export type { Json, JsonFault } from "./json.ts";
@@ -74,7 +74,7 @@ export type {
   InstanceOrder,
   InstanceQuery,
 } from "./list-instances.ts";
-export { loadInbox, loadInstance, loadInstances, loadReads } from "./load.ts";
+export { keyName, loadInbox, loadInboxes, loadInstance, loadInstances, loadReads } from "./load.ts";
 export type { MatchedWait } from "./load.ts";
 export { findPastEvents, markLookedBack, openLookbacks } from "./lookbacks.ts";
 export type { LookbackWait, PastSearch } from "./lookbacks.ts";

@@ -198,6 +198,8 @@ export interface MatchedWait {
 }
 
 interface MatchedRow extends EventFactRow {
+  readonly tenant_id: string;
+  readonly instance_id: string;
   readonly path: string;
   readonly iteration: number;
   readonly step_id: string | null;
@@ -229,21 +231,46 @@ export function eventFactOf(row: EventFactRow): EventFact {
 
 /** In the order in which they were matched, but a cancel before everything else. */
 export async function loadInbox(db: Db, key: Key): Promise<readonly MatchedWait[]> {
-  const rows = await run<MatchedRow>(db, inbox, [key.tenantId, key.instanceId]);
-  return rows.map((row) => ({
+  return (await loadInboxes(db, [key])).get(keyName(key)) ?? [];
+}
+
+/** By `keyName`; an instance for which nothing waits is not in it. */
+export async function loadInboxes(
+  db: Db,
+  keys: readonly Key[],
+): Promise<ReadonlyMap<string, readonly MatchedWait[]>> {
+  const found = new Map<string, MatchedWait[]>();
+  for (const row of await run<MatchedRow>(db, inboxes, keySource.values(keys))) {
+    const name = keyName({ tenantId: row.tenant_id, instanceId: row.instance_id });
+    const waits = found.get(name) ?? [];
+    found.set(name, waits);
+    waits.push(matchedWaitOf(row));
+  }
+  return found;
+}
+
+function matchedWaitOf(row: MatchedRow): MatchedWait {
+  return {
     path: row.path,
     iteration: row.iteration,
     stepId: row.step_id,
     purpose: row.purpose as MatchedWait["purpose"],
     event: eventFactOf(row),
-  }));
+  };
 }
 
-const inbox = prepared(
-  "load_inbox",
-  `select w.path, w.iteration, w.step_id, w.purpose, ${eventFactColumns}
-  from waits w
+/** `offset 0` keeps this at one descent of the primary key an instance, whatever the estimates say. */
+const inboxes = prepared(
+  "load_inboxes",
+  `select w.*, ${eventFactColumns}
+  from (select distinct tenant_id, instance_id from ${keySource.from("k", 1)}) x
+  cross join lateral (
+    select w.tenant_id, w.instance_id, w.path, w.iteration, w.step_id, w.purpose,
+      w.matched_event_id, w.matched_at
+    from waits w
+    where w.tenant_id = x.tenant_id and w.instance_id = x.instance_id
+      and w.matched_event_id is not null
+    offset 0) w
   join events e on e.tenant_id = w.tenant_id and e.id = w.matched_event_id
-  where w.tenant_id = $1 and w.instance_id = $2 and w.matched_event_id is not null
   order by w.purpose = 'CANCEL' desc, w.matched_at, w.path, w.iteration`,
 );
