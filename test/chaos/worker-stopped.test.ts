@@ -2,7 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { WorkflowDefinition } from "@millrace/contract";
 import { eventually, freeze, kill, thaw, type LedgerEntry } from "@millrace/testkit";
 import { afterEach, expect, test } from "vitest";
-import { openInstallation, untilAllReady, type Installation } from "../support/installation.ts";
+import { openInstallation, type Installation } from "../support/installation.ts";
 import { expectNothingLeft } from "../support/leftovers.ts";
 
 let installation: Installation | undefined;
@@ -157,9 +157,12 @@ test("C81: a worker that is asked to end lets a step finish that can within the 
   const ended = await Promise.all(
     ids.map((id) => client.instances.wait(id, { timeoutMs: 60_000 })),
   );
-  await untilAllReady(installation);
+  const { exit } = await eventually(
+    "its exit",
+    () => events.find((event) => event.kind === "restarting" && event.pid === pid),
+    { timeoutMs: 30_000 },
+  );
 
-  const exit = events.find((event) => event.kind === "restarting" && event.pid === pid)?.exit;
   expect(exit).toEqual({ code: 0, signal: null });
   for (const { status, state } of ended) {
     expect(status).toBe("COMPLETED");
