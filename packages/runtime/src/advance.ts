@@ -1,6 +1,6 @@
 import { decide, isNeeds, mergeReads, noReads } from "@millrace/engine";
 import type { Decision, Definition, Reads, Signal, Snapshot } from "@millrace/engine";
-import { commitLocked, loadInbox, loadInstance, loadReads } from "@millrace/store";
+import { commitLocked, loadReads } from "@millrace/store";
 import type { Commit, CommitOutcome, Key, MatchedWait } from "@millrace/store";
 import { BusyError, InstanceNotFoundError } from "./errors.ts";
 import type { Services } from "./services.ts";
@@ -59,10 +59,9 @@ async function tryOnce(
   key: Key,
   intent: Intent,
 ): Promise<Advanced | undefined> {
-  const { database } = services;
-  const snapshot = await loadInstance(database.db, key);
+  const snapshot = await services.load.instance(key);
   if (snapshot === undefined) throw new InstanceNotFoundError(key.instanceId);
-  const inbox = intent.inbox === true ? await loadInbox(database.db, key) : [];
+  const inbox = intent.inbox === true ? await services.load.inbox(key) : [];
   const commit = await draft(services, key, snapshot, inbox, intent);
   if (commit === undefined) return { kind: "void", snapshot };
   return advancedBy(await services.commit(commit), snapshot, commit);

@@ -5,8 +5,8 @@
 export interface GroupOptions<T> {
   readonly lanes: number;
   readonly maxBatch: number;
-  /** Two items with the same key never share a batch, nor travel at the same time. */
-  readonly keyOf: (item: T) => string;
+  /** Two items with the same key never share a batch, nor travel at the same time. Absent: any may. */
+  readonly keyOf?: (item: T) => string;
 }
 
 interface Waiting<T, R> {
@@ -33,13 +33,18 @@ export function groupCalls<T, R>(
       busy += 1;
       void send(batch).finally(() => {
         busy -= 1;
-        for (const { item } of batch) travelling.delete(keyOf(item));
+        if (keyOf) for (const { item } of batch) travelling.delete(keyOf(item));
         pump();
       });
     }
   }
 
   function takeBatch(): Waiting<T, R>[] {
+    if (keyOf === undefined) {
+      const all = waiting;
+      waiting = all.slice(maxBatch);
+      return all.slice(0, maxBatch);
+    }
     const batch: Waiting<T, R>[] = [];
     const left: Waiting<T, R>[] = [];
     for (const call of waiting) {

@@ -13,7 +13,6 @@ import {
   markMatched,
   settleEvent,
   takeOne,
-  waitShapes,
 } from "@millrace/store";
 import type { StoredEvent, WaitCandidate, WaitProbe } from "@millrace/store";
 import type { Services } from "./services.ts";
@@ -36,8 +35,12 @@ export interface Matched {
 export async function matchEvent(services: Services, event: StoredEvent): Promise<Matched> {
   const { db } = services.database;
   const patterns = candidatePatterns(event.pattern);
-  const probes = probesOf(await waitShapes(db, event.tenantId, patterns), factOf(event));
-  const matching = { services, event, patterns, probes };
+  const shapes = await services.intake.shapes(event.tenantId, patterns);
+  const probes = probesOf(shapes, factOf(event));
+  // Most events have few candidates, and one look finds those of both kinds.
+  const first = await findWaits(db, { event, patterns, probes, limit: pageSize });
+  const few = first.length < pageSize ? first : undefined;
+  const matching = { services, event, patterns, probes, few };
 
   const cancelled = new Set(await matchAll(matching, "CANCEL", new Set()));
   const waits = await matchAll(matching, "STEP", cancelled);
@@ -55,11 +58,13 @@ interface Matching {
   readonly event: StoredEvent;
   readonly patterns: readonly string[];
   readonly probes: readonly WaitProbe[];
+  /** All candidates of both purposes, where they fit into a page. */
+  readonly few: readonly WaitCandidate[] | undefined;
 }
 
 /** Instance ids of the waits that were won, one entry a wait. Triggers count once an instance. */
 async function matchAll(
-  { services, event, patterns, probes }: Matching,
+  { services, event, patterns, probes, few }: Matching,
   purpose: "STEP" | "CANCEL",
   except: ReadonlySet<string>,
 ): Promise<readonly string[]> {
@@ -68,7 +73,9 @@ async function matchAll(
   let after: WaitCandidate | undefined;
   let oneTaken = event.takenBy !== null;
   for (;;) {
-    const page = await findWaits(db, { event, patterns, probes, purpose, after, limit: pageSize });
+    const page =
+      few?.filter((wait) => wait.purpose === purpose) ??
+      (await findWaits(db, { event, patterns, probes, purpose, after, limit: pageSize }));
     const satisfied: WaitCandidate[] = [];
     for (const wait of page) {
       if (except.has(wait.instanceId) || !(await satisfies(services, event, wait))) continue;

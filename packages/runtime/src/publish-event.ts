@@ -1,5 +1,4 @@
-import { insertEvents } from "@millrace/store";
-import type { Json, StoredEvent } from "@millrace/store";
+import type { Json, NewEvent } from "@millrace/store";
 import { isLifecyclePattern } from "@millrace/engine";
 import { ReservedPatternError } from "./errors.ts";
 import { newEventId } from "./ids.ts";
@@ -55,30 +54,22 @@ export async function publishEvents(
     occurredAt: new Date(occurredAt),
     actor,
   }));
-  const accepted = drafts.filter(({ pattern }) => !isLifecyclePattern(pattern));
-  const stored = await insertEvents(services.database.db, accepted);
-  const byDraft = new Map(accepted.map((draft, index) => [draft, stored[index]]));
   return Promise.all(
-    drafts.map(async (draft) =>
-      isLifecyclePattern(draft.pattern)
-        ? { error: new ReservedPatternError(draft.pattern) }
-        : answer(services, draft.id, byDraft.get(draft)),
-    ),
+    drafts.map(async (draft) => {
+      if (isLifecyclePattern(draft.pattern)) {
+        return { error: new ReservedPatternError(draft.pattern) };
+      }
+      return publishOne(services, draft).catch((error: unknown) => ({ error }));
+    }),
   );
 }
 
-async function answer(
-  services: Services,
-  id: string,
-  event: StoredEvent | "duplicate" | undefined,
-): Promise<Published | { readonly error: unknown }> {
-  if (event === undefined || event === "duplicate") {
+async function publishOne(services: Services, draft: NewEvent): Promise<Published> {
+  const { id } = draft;
+  const event = await services.intake.store(draft);
+  if (event === "duplicate") {
     return { id, duplicate: true, delivered: 0, cancelled: 0, started: 0 };
   }
   services.metrics.eventsPublished.add({});
-  try {
-    return { id, duplicate: false, ...(await matchEvent(services, event)), started: 0 };
-  } catch (error) {
-    return { error };
-  }
+  return { id, duplicate: false, ...(await matchEvent(services, event)), started: 0 };
 }

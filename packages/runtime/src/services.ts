@@ -7,8 +7,12 @@ import type { Log, LogLevel, Metrics } from "@millrace/telemetry";
 import { openClock } from "./clock.ts";
 import type { Clock } from "./clock.ts";
 import { openCommitter } from "./committer.ts";
+import { openEventIntake } from "./event-intake.ts";
+import type { EventIntake } from "./event-intake.ts";
 import { openInstanceWakes } from "./instance-wakes.ts";
 import type { InstanceWakes } from "./instance-wakes.ts";
+import { openLoader } from "./loader.ts";
+import type { Loader } from "./loader.ts";
 import { openDefinitionCache } from "./definition-cache.ts";
 import type { DefinitionCache } from "./definition-cache.ts";
 
@@ -27,6 +31,8 @@ export interface Services {
   readonly metrics: Metrics;
   readonly definitions: DefinitionCache;
   readonly wakes: InstanceWakes;
+  readonly load: Loader;
+  readonly intake: EventIntake;
   /** Commits of this process, grouped. */
   readonly commit: (commit: Commit) => Promise<CommitOutcome>;
   /** First commits of new instances, grouped. */
@@ -76,6 +82,8 @@ export async function openServices(settings: ServicesSettings): Promise<Services
     metrics,
     definitions: openDefinitionCache(database.db),
     wakes: openInstanceWakes(queue),
+    load: openLoader(database.db),
+    intake: openEventIntake(database.db),
     commit: openCommitter(database.db, metrics, commitBatch),
     create: openCommitter(database.db, metrics, createBatch),
   };

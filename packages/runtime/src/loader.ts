@@ -1,0 +1,26 @@
+import type { Snapshot } from "@millrace/engine";
+import { keyName, loadInboxes, loadInstances } from "@millrace/store";
+import type { Db, Key, MatchedWait } from "@millrace/store";
+import { groupCalls } from "./group.ts";
+
+/** Reads that many do at the same moment, for an instance each: they share their round trips. */
+export interface Loader {
+  instance(key: Key): Promise<Snapshot | undefined>;
+  /** Matched waits that are not applied yet. */
+  inbox(key: Key): Promise<readonly MatchedWait[]>;
+}
+
+const sizes = { lanes: 2, maxBatch: 200 };
+
+export function openLoader(db: Db): Loader {
+  return {
+    instance: groupCalls<Key, Snapshot | undefined>(sizes, async (keys) => {
+      const found = await loadInstances(db, keys);
+      return keys.map((key) => found.get(keyName(key)));
+    }),
+    inbox: groupCalls<Key, readonly MatchedWait[]>(sizes, async (keys) => {
+      const found = await loadInboxes(db, keys);
+      return keys.map((key) => found.get(keyName(key)) ?? []);
+    }),
+  };
+}
