@@ -1,6 +1,7 @@
 import { DEFAULT_PAGE_SIZE, type InstanceView, type ListInstancesQuery } from "@millrace/contract";
 import {
   cancelInstance,
+  InstanceNotFoundError,
   previewDefinition,
   publishEvent,
   publishEvents,
@@ -18,9 +19,10 @@ import {
   listDefinitions,
   listInstances,
   readInstance,
+  tenantOf,
 } from "@millrace/store";
 import { historyPage } from "./history.ts";
-import type { Runtime } from "./runtime.ts";
+import type { Caller, Runtime } from "./runtime.ts";
 import { type DefinitionFacts, definitionSummary, definitionView, instanceView } from "./views.ts";
 
 /** What the routes ask for, done with the services of this process. */
@@ -61,13 +63,15 @@ export function bindRuntime(services: Services): Runtime {
         ),
       );
     },
-    async readInstance({ tenantId }, instanceId) {
-      const read = await readInstance(db, { tenantId, instanceId });
-      return read && (await viewOf(read));
-    },
-    async waitUntilSettled(caller, id, timeoutMs, signal) {
-      return viewOf(await waitUntilSettled(services, caller, id, timeoutMs, signal));
-    },
+    readInstance: (caller, instanceId) =>
+      forOwner(services, caller, instanceId, async ({ tenantId }) => {
+        const read = await readInstance(db, { tenantId, instanceId });
+        return read === undefined ? notThere(instanceId) : viewOf(read);
+      }).catch(undefinedIfNotThere),
+    waitUntilSettled: (caller, id, timeoutMs, signal) =>
+      forOwner(services, caller, id, async (owner) =>
+        viewOf(await waitUntilSettled(services, owner, id, timeoutMs, signal)),
+      ),
     async listInstances({ tenantId }, query, variables) {
       const { limit = DEFAULT_PAGE_SIZE, cursor, order } = query;
       const filter = { ...filterOf(query), variables };
@@ -80,15 +84,17 @@ export function bindRuntime(services: Services): Runtime {
       });
       return { items: await Promise.all(items.map(viewOf)), nextCursor };
     },
-    async cancelInstance(caller, id, request, ifMatch) {
-      return viewOf(await cancelInstance(services, caller, id, request, ifMatch));
-    },
-    async readHistory({ tenantId }, instanceId, query) {
-      const key = { tenantId, instanceId };
-      const page = await historyPage(db, key, query);
-      // Every instance has the history of its start.
-      return page.items.length === 0 && query.cursor === undefined ? undefined : page;
-    },
+    cancelInstance: (caller, id, request, ifMatch) =>
+      forOwner(services, caller, id, async (owner) =>
+        viewOf(await cancelInstance(services, owner, id, request, ifMatch)),
+      ),
+    readHistory: (caller, instanceId, query) =>
+      forOwner(services, caller, instanceId, async ({ tenantId }) => {
+        const page = await historyPage(db, { tenantId, instanceId }, query);
+        // Every instance has the history of its start.
+        const isThere = page.items.length > 0 || query.cursor !== undefined;
+        return isThere ? page : notThere(instanceId);
+      }).catch(undefinedIfNotThere),
 
     publishEvent: (caller, event) => publishEvent(services, caller, event),
     async publishEvents(caller, events) {
@@ -116,6 +122,31 @@ export function bindRuntime(services: Services): Runtime {
       return { contentType: services.metrics.contentType, text: await services.metrics.text() };
     },
   };
+}
+
+/** Does it as the caller, or as the tenant that has the instance, where the caller named none. */
+async function forOwner<T>(
+  { database: { db } }: Services,
+  caller: Caller,
+  instanceId: string,
+  act: (owner: Caller) => Promise<T>,
+): Promise<T> {
+  try {
+    return await act(caller);
+  } catch (error) {
+    if (!(error instanceof InstanceNotFoundError) || caller.isAnyTenant !== true) throw error;
+    const tenantId = await tenantOf(db, instanceId);
+    if (tenantId === undefined || tenantId === caller.tenantId) throw error;
+    return act({ ...caller, tenantId });
+  }
+}
+
+function notThere(instanceId: string): never {
+  throw new InstanceNotFoundError(instanceId);
+}
+
+function undefinedIfNotThere(error: unknown): undefined {
+  if (!(error instanceof InstanceNotFoundError)) throw error;
 }
 
 /** Definitions in use are kept compiled, so this waits only for the first instance of a version. */

@@ -19,7 +19,8 @@ interface CallerHints {
 
 /**
  * On whose behalf a request is made: the tenant of the header `Millrace-Tenant`. Where a body or
- * query names a tenant too, it must be the same one; without the header it decides.
+ * query names a tenant too, it must be the same one; without the header it decides. Who names none
+ * stands for the whole installation: instances of any tenant are theirs by id.
  */
 export function callerOf(request: FastifyRequest, hints: CallerHints = {}): Caller {
   const { tenantId: named, part = "body", actor = "api" } = hints;
@@ -30,7 +31,8 @@ export function callerOf(request: FastifyRequest, hints: CallerHints = {}): Call
       problems: [{ path: "/tenantId", code: "BAD_VALUE", message }],
     });
   }
-  return { tenantId: header ?? named ?? DEFAULT_TENANT, actor };
+  const given = header ?? named;
+  return { tenantId: given ?? DEFAULT_TENANT, isAnyTenant: given === undefined, actor };
 }
 
 export function idempotencyKeyOf(request: FastifyRequest): string | undefined {

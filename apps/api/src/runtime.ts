@@ -19,6 +19,8 @@ import type {
 /** On whose behalf a request is made. */
 export interface Caller {
   readonly tenantId: string;
+  /** No tenant was named: an instance of another one may be meant by its id. */
+  readonly isAnyTenant?: boolean;
   readonly actor: string;
 }
 

@@ -37,7 +37,7 @@ export function instanceView(read: InstanceRead, definition: DefinitionFacts): I
       waitingFor: waitViews(read, definition),
     },
     compensation: compensationView(read),
-    cancellation: cancellationView(snapshot.cancellation),
+    cancellation: snapshot.cancellation,
     progress: { completed: snapshot.completedSteps, total: definition.size },
     correlationId: snapshot.correlationId,
     tenantId: snapshot.tenantId,
@@ -170,12 +170,6 @@ function compensationStepView(step: StepRead): CompensationStepView {
 /** Step id of an execution key. */
 function stepOf(executionKey: string): string {
   return executionKey.replace(/#\d+$/, "").replace(/^.*[./]/, "");
-}
-
-function cancellationView(
-  cancellation: InstanceRead["snapshot"]["cancellation"],
-): InstanceView["cancellation"] {
-  return cancellation && { ...cancellation, reason: cancellation.reason ?? "" };
 }
 
 type StoredError = NonNullable<StepRead["error"]>;

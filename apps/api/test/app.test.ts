@@ -27,7 +27,7 @@ test("a start answers 201 with ETag and Location", async () => {
   expect(app.calls).toEqual([
     {
       verb: "startInstance",
-      caller: { tenantId: "default", actor: "api" },
+      caller: { tenantId: "default", isAnyTenant: true, actor: "api" },
       args: [{ workflowId: "order", input: { amount: 1 }, userId: "u" }, "k-1"],
     },
   ]);
@@ -348,7 +348,7 @@ test("a list takes the contract's filters, those on variables too", async () => 
   expect(answer.statusCode).toBe(200);
   expect(app.calls[0]).toEqual({
     verb: "listInstances",
-    caller: { tenantId: "t", actor: "api" },
+    caller: { tenantId: "t", isAnyTenant: false, actor: "api" },
     args: [
       { status: ["RUNNING", "FAILED"], limit: 7, order: "-createdAt", tenantId: "t" },
       [

@@ -56,7 +56,10 @@ function cancellationText(
   most: number,
 ): string {
   const how = shouldCompensate ? "" : ", without compensation";
-  return shorten(`${printable(reason)} (${source}, by ${printable(requestedBy)}${how})`, most);
+  return shorten(
+    `${printable(reason ?? "no reason given")} (${source}, by ${printable(requestedBy)}${how})`,
+    most,
+  );
 }
 
 function errorText({ kind, type, message, stepId }: ErrorView, most: number): string {

@@ -94,7 +94,7 @@ export type CompensationView = z.infer<typeof CompensationView>;
 
 export const CancellationView = z
   .object({
-    reason: z.string(),
+    reason: z.string().nullable(),
     requestedBy: z.string(),
     requestedAt: Timestamp,
     source: z.enum(CANCELLATION_SOURCES),

@@ -172,17 +172,38 @@ test("what belongs to another tenant is not there, on any verb", async () => {
     api.call("GET", `/v1/instances/${id}?wait=5`, undefined, theirs),
     api.call("POST", `/v1/instances/${id}/cancel`, {}, theirs),
     api.call("GET", `/v1/instances/${id}/history`, undefined, theirs),
-    api.call("GET", "/v1/definitions/waiting", undefined, theirs),
-    start({ workflowId: "waiting" }, theirs),
   ]);
   const list = await api.call("GET", `/v1/instances?ids=${id}`, undefined, theirs);
   const event = { pattern: "paid", payload: { order: "o-3" }, tenantId: "them" };
   const published = await api.call("POST", "/v1/events", event);
 
-  expect(answers.map(({ status }) => status)).toEqual([404, 404, 404, 404, 404, 404]);
+  expect(answers.map(({ status }) => status)).toEqual([404, 404, 404, 404]);
   expect(list.body).toEqual({ items: [], nextCursor: null });
   expect(published.body.delivered).toBe(0);
   expect((await api.call("GET", `/v1/instances/${id}`)).status).toBe(200);
+});
+
+test("a shared definition serves every tenant, and a tenant's own one takes its place", async () => {
+  const theirs = { "millrace-tenant": "owner" };
+  const shared = { id: "greeting", steps: [{ stepId: "a", type: "TASK", taskId: "noop" }] };
+  const own = { id: "greeting", steps: [{ stepId: "b", type: "TASK", taskId: "noop" }] };
+  await api.call("PUT", "/v1/definitions/greeting", shared);
+
+  const before = await start({ workflowId: "greeting", tenantId: "owner" });
+  const registered = await api.call("PUT", "/v1/definitions/greeting", own, theirs);
+  const after = await start({ workflowId: "greeting", tenantId: "owner" });
+  const others = await start({ workflowId: "greeting" });
+
+  expect(registered.body).toMatchObject({ version: 2 });
+  const versions = [before, after, others].map(({ body }) => [body.tenantId, body.workflowVersion]);
+  expect(versions).toEqual([
+    ["owner", 1],
+    ["owner", 2],
+    ["default", 1],
+  ]);
+  const settled = await api.call("GET", `/v1/instances/${before.body.id}?wait=10`);
+  expect(settled.body).toMatchObject({ status: "COMPLETED", tenantId: "owner" });
+  expect(Object.keys(settled.body.state.steps)).toEqual(["a"]);
 });
 
 test.each(["createdAt", "-createdAt"])(
