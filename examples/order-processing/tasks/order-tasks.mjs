@@ -157,13 +157,13 @@ function pause(milliseconds) {
 }
 
 /**
- * Work that takes as long as it is let: up to half a minute, or until the step is told to stop.
+ * Work that takes as long as it is let: up to two minutes, or until the step is told to stop.
  *
  * @param {Context} context
  * @param {{ isCarriedOn?: boolean }} options  whether the work can no longer be broken off
  */
 async function untilCancelled({ signal }, { isCarriedOn = false } = {}) {
-  const end = Date.now() + 30_000;
+  const end = Date.now() + 120_000;
   while (!signal.aborted && Date.now() < end) await pause(20);
   if (!isCarriedOn) signal.throwIfAborted();
 }

@@ -141,11 +141,10 @@ async function runOrders(
   try {
     const driven = orders.map((order) => driveOrder(order, { client, watch, correlationId }));
     const outcomes = await Promise.all(driven);
-    if (!signal.aborted) progress.show(watch.instances);
+    if (!signal.aborted) progress.close(watch.instances);
     return { outcomes, seconds: (performance.now() - began) / 1_000 };
   } finally {
     await watch.close();
-    progress.close();
   }
 }
 
@@ -154,7 +153,8 @@ function report(output: Output, stack: Stack, { outcomes, seconds }: DemoResult)
   const instances = outcomes.flatMap(({ instance }) => instance ?? []);
   const byWorker = stepsByWorker(instances);
   const wrong = outcomes.filter(({ faults }) => faults.length > 0);
-  const isShared = byWorker.size >= WORKERS || instances.length < WORKERS;
+  // A handful of orders may well end up with one worker.
+  const isShared = byWorker.size >= WORKERS || instances.length < 10;
   const isRight = wrong.length === 0 && isShared;
   const early = outcomes.filter(({ isPaidEarly }) => isPaidEarly).length;
 

@@ -6,8 +6,8 @@ import { ORDER_PATHS, type OrderPath, orderPaths } from "./orders.ts";
 /** Shows how far the orders are: a table drawn again in a terminal, a line now and then elsewhere. */
 export interface Progress {
   show(instances: ReadonlyMap<string, InstanceView>): void;
-  /** Leaves the last state on the terminal. */
-  close(): void;
+  /** Shows the last state, and leaves it on the terminal. */
+  close(instances: ReadonlyMap<string, InstanceView>): void;
 }
 
 export interface ProgressOptions {
@@ -51,10 +51,12 @@ export function openProgress({ output, total, pathOf, clock }: ProgressOptions):
   };
   // What has scrolled out of a small terminal cannot be drawn again.
   const isDrawn = output.isTerminal && output.columns >= 80 && output.rows > orderPaths.length + 4;
+  const show = isDrawn ? drawTable : printLine;
   return {
-    show: isDrawn ? drawTable : printLine,
-    close: () => {
-      drawn = 0;
+    show,
+    close: (instances) => {
+      lastLineAt = Number.NEGATIVE_INFINITY;
+      show(instances);
     },
   };
 }
