@@ -10,9 +10,11 @@ export interface Arguments {
   readonly isKept: boolean;
   /** Writes V8 CPU profiles of API and workers into this folder. */
   readonly profileFolder: string | undefined;
+  /** Prints the statements on which Postgres spent most, after each workload. */
+  readonly showsStatements: boolean;
 }
 
-export const usage = `usage: npm run bench -- [--only W1,W2] [--runs 3] [--quick] [--keep] [--profile folder]`;
+export const usage = `usage: npm run bench -- [--only W1,W2] [--runs 3] [--quick] [--keep] [--profile folder] [--statements]`;
 
 /** @throws Error in words for people. */
 export function readArguments(args: readonly string[]): Arguments {
@@ -24,6 +26,7 @@ export function readArguments(args: readonly string[]): Arguments {
       quick: { type: "boolean", default: false },
       keep: { type: "boolean", default: false },
       profile: { type: "string" },
+      statements: { type: "boolean", default: false },
     },
   });
   const runs = Number(values.runs ?? (values.quick ? 1 : 3));
@@ -35,5 +38,6 @@ export function readArguments(args: readonly string[]): Arguments {
     isQuick: values.quick,
     isKept: values.keep,
     profileFolder: values.profile,
+    showsStatements: values.statements,
   };
 }

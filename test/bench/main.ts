@@ -89,7 +89,7 @@ function choose(only: readonly string[]): readonly Workload[] {
 /** Floors and workloads in turn, so that a round sees the machine in one mood. */
 async function runRound(
   servers: Servers,
-  { isQuick, runs, profileFolder }: Arguments,
+  { isQuick, runs, profileFolder, showsStatements }: Arguments,
   chosen: readonly Workload[],
   number: number,
 ): Promise<Round> {
@@ -99,7 +99,7 @@ async function runRound(
   for (const workload of chosen) {
     if (workload.isOnce === true && number > 1) continue;
     say(`round ${number} of ${runs}: ${workload.id}`);
-    const run = workload.run({ servers, isQuick, profileFolder });
+    const run = workload.run({ servers, isQuick, profileFolder, showsStatements });
     const result = await run.catch((error: unknown) =>
       error instanceof Error ? error : new Error(String(error)),
     );

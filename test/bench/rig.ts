@@ -9,6 +9,7 @@ import type { Watched } from "./counters.ts";
 import { openHttp } from "./http.ts";
 import type { Http } from "./http.ts";
 import { inFlight, range } from "./statistics.ts";
+import { printStatements } from "./statements.ts";
 import type { Bench } from "./workload.ts";
 
 /**
@@ -127,7 +128,9 @@ export async function openRig({ servers, profileFolder }: Bench): Promise<Rig> {
 export async function withRig<T>(bench: Bench, measure: (rig: Rig) => Promise<T>): Promise<T> {
   const rig = await openRig(bench);
   try {
-    return await measure(rig);
+    const measured = await measure(rig);
+    if (bench.showsStatements) await printStatements(bench.servers, rig.database);
+    return measured;
   } catch (error) {
     throw new Error(`${String(error)}\n${rig.logs()}`, { cause: error });
   } finally {

@@ -6,6 +6,7 @@ export interface Bench {
   readonly servers: Servers;
   readonly isQuick: boolean;
   readonly profileFolder: string | undefined;
+  readonly showsStatements: boolean;
 }
 
 /** How one figure is read. */

@@ -184,7 +184,7 @@ export async function findWaits(db: Db, search: WaitSearch): Promise<readonly Wa
     after?.instanceId ?? nilUuid,
     after?.path ?? "",
     after?.iteration ?? 0,
-    ...probeSource.values(probes),
+    ...probeSource.values(probes.map((probe) => ({ tenantId: event.tenantId, probe }))),
   ]);
   return rows.map((row) => ({
     ...waitRefOf(row),
@@ -198,9 +198,16 @@ export async function findWaits(db: Db, search: WaitSearch): Promise<readonly Wa
 
 const nilUuid = "00000000-0000-0000-0000-000000000000";
 
-const probeSource = rowSource<WaitProbe>({
-  event_paths: { type: "text", of: ({ eventPaths }) => eventPaths },
-  key_hash: { type: "bigint", of: ({ keyHash }) => keyHash },
+/**
+ * With the tenant in each row, and not as a constant of the statement. Against a constant the planner
+ * of a young database, which takes every table for tiny, looks up waits and instances by the tenant
+ * alone and so reads all of them: 500 blocks an event among 1,000 waiters. For the same reason
+ * `offset 0` keeps a look-up by the whole key from being merged into the query around it.
+ */
+const probeSource = rowSource<{ readonly tenantId: string; readonly probe: WaitProbe }>({
+  tenant_id: { type: "text", of: ({ tenantId }) => tenantId },
+  event_paths: { type: "text", of: ({ probe }) => probe.eventPaths },
+  key_hash: { type: "bigint", of: ({ probe }) => probe.keyHash },
 });
 
 export interface WaitRow {
@@ -249,8 +256,11 @@ const find = prepared(
     select w.tenant_id, w.instance_id, w.path, w.iteration, w.key_hash::text as hash, w.step_id,
       w.purpose, w.deliver, w.opened_at, w.opened_at::text as opened, ${instanceColumns}
     from waits w
-    join workflow_instances i on i.tenant_id = w.tenant_id and i.id = w.instance_id
-    where w.tenant_id = $1 and w.pattern = p.pattern and w.event_paths = k.event_paths
+    cross join lateral (
+      select * from workflow_instances i
+      where i.tenant_id = w.tenant_id and i.id = w.instance_id
+      offset 0) i
+    where w.tenant_id = k.tenant_id and w.pattern = p.pattern and w.event_paths = k.event_paths
       and w.key_hash = k.key_hash and ($4::text is null or w.purpose = $4) and ${hears}
       and i.start_event_id is distinct from e.id
       and w.opened_at >= $6::timestamptz
@@ -298,8 +308,10 @@ async function take(
   return (await run<{ ix: number }>(db, text, values)).map(({ ix }) => ix);
 }
 
+/** With the tenant in each row: see `probeSource`. */
 const refSource = rowSource<IndexedWait>({
   ix: { type: "integer", of: ({ ix }) => ix },
+  tenant_id: { type: "text", of: ({ wait }) => wait.tenantId },
   instance_id: { type: "uuid", of: ({ wait }) => wait.instanceId },
   path: { type: "text", of: ({ wait }) => wait.path },
   iteration: { type: "integer", of: ({ wait }) => wait.iteration },
@@ -309,14 +321,19 @@ const refSource = rowSource<IndexedWait>({
 const takeStatement = (lock: string, eventLock = "", alsoTaking = "") => `with e as materialized (
     select tenant_id, id, received_at from events where tenant_id = $1 and id = $2 ${eventLock}),
   open as materialized (
-    select x.ix, x.instance_id, x.path, x.iteration
+    select x.ix, x.tenant_id, x.instance_id, x.path, x.iteration
     from e
-    cross join ${refSource.from("x", 3)}
-    join waits w on w.tenant_id = $1 and w.instance_id = x.instance_id
-      and w.path = x.path and w.iteration = x.iteration
-    where ${hears} and w.key_hash is not distinct from x.key_hash
-    order by w.instance_id, w.path, w.iteration
-    for update of w ${lock}),
+    cross join (
+      select * from ${refSource.from("x", 3)} order by instance_id, path, iteration) x
+    cross join lateral (
+      select * from waits w
+      where w.tenant_id = x.tenant_id and w.instance_id = x.instance_id
+        and w.path = x.path and w.iteration = x.iteration
+        -- The event comes first: where it is locked, it is locked before the wait.
+        and e.id is not null
+      offset 0
+      for update ${lock}) w
+    where ${hears} and w.key_hash is not distinct from x.key_hash),
   delivered as (
     insert into event_deliveries (tenant_id, instance_id, event_id, delivered_at)
     select distinct $1, instance_id, $2, statement_timestamp() from open order by instance_id
@@ -324,7 +341,7 @@ const takeStatement = (lock: string, eventLock = "", alsoTaking = "") => `with e
   update waits w
   set matched_event_id = $2, matched_at = statement_timestamp()
   from open x
-  where w.tenant_id = $1 and w.instance_id = x.instance_id
+  where w.tenant_id = x.tenant_id and w.instance_id = x.instance_id
     and w.path = x.path and w.iteration = x.iteration
   returning x.ix`;
 

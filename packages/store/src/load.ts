@@ -169,11 +169,16 @@ const placeSource = rowSource<{ readonly path: string; readonly iteration: numbe
   iteration: { type: "integer", of: ({ iteration }) => iteration },
 });
 
+/** `offset 0`: one descent of the primary key a place, and not all steps of the instance. */
+
 const executionReads = prepared(
   "reads_execution",
   `select ${asked} from ${placeSource.from("x", 3)}
-  join step_executions s on s.tenant_id = $1 and s.instance_id = $2
-    and s.path = x.path and s.iteration = x.iteration`,
+  cross join lateral (
+    select * from step_executions s
+    where s.tenant_id = $1 and s.instance_id = $2
+      and s.path = x.path and s.iteration = x.iteration
+    offset 0) s`,
 );
 
 const everyRead = prepared(
