@@ -46,11 +46,11 @@ export async function matchEvent(services: Services, event: StoredEvent): Promis
   const waits = await matchAll(matching, "STEP", cancelled);
   const { tenantId, id } = event;
   const found = { delivered: waits.length, cancelled: cancelled.size };
-  const delivered = await settleEvent(db, { tenantId, id, ...found, started: 0 });
+  const counts = await settleEvent(db, { tenantId, id, ...found, started: 0 });
   services.metrics.eventsMatched.add({ effect: "delivered" }, waits.length);
   services.metrics.eventsMatched.add({ effect: "cancelled" }, cancelled.size);
   await nudge(services, event, [...cancelled, ...waits]);
-  return { ...found, delivered: delivered ?? found.delivered };
+  return counts ?? found;
 }
 
 interface Matching {

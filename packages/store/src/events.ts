@@ -433,27 +433,27 @@ export interface EventSummary {
 }
 
 /**
- * Notes that an event has been matched, and adds what was found to what waits that looked back have
- * found meanwhile.
+ * Notes that an event has been matched, and adds what was found to what others have found: waits that
+ * looked back meanwhile, and the reconciler where it took the publisher for dead.
  *
- * @returns The waits that have it; undefined where somebody else has noted it.
+ * @returns All that the event has matched so far; undefined where there is no such event.
  */
-export async function settleEvent(db: Db, summary: EventSummary): Promise<number | undefined> {
-  const { tenantId, id, delivered, cancelled, started } = summary;
-  const rows = await run<{ delivered: number }>(db, settle, [
-    tenantId,
-    id,
-    delivered,
-    cancelled,
-    started,
-  ]);
-  return rows[0]?.delivered;
+export async function settleEvent(
+  db: Db,
+  { tenantId, id, delivered, cancelled, started }: EventSummary,
+): Promise<EventCounts | undefined> {
+  const values = [tenantId, id, delivered, cancelled, started];
+  return (await run<EventCounts>(db, settle, values))[0];
 }
+
+/** What an event came to. */
+export type EventCounts = Pick<EventSummary, "delivered" | "cancelled" | "started">;
 
 const settle = prepared(
   "settle_event",
   `update events
-  set matched_at = statement_timestamp(), delivered = delivered + $3, cancelled = $4, started = $5
-  where tenant_id = $1 and id = $2 and matched_at is null
-  returning delivered`,
+  set matched_at = coalesce(matched_at, statement_timestamp()), delivered = delivered + $3,
+    cancelled = cancelled + $4, started = started + $5
+  where tenant_id = $1 and id = $2
+  returning delivered, cancelled, started`,
 );

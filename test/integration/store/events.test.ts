@@ -399,3 +399,19 @@ async function publish(fields: Partial<NewEvent> = {}): Promise<StoredEvent> {
   if (stored === undefined || stored === "duplicate") throw new Error("the event was not stored");
   return stored;
 }
+
+test("an event that two have looked for counts what both have found", async () => {
+  const { db } = database;
+  const event = await publish();
+
+  const counts = [];
+  for (const delivered of [2, 3]) {
+    const found = { delivered, cancelled: 1, started: 0 };
+    counts.push(await settleEvent(db, { tenantId, id: event.id, ...found }));
+  }
+
+  expect(counts).toEqual([
+    { delivered: 2, cancelled: 1, started: 0 },
+    { delivered: 5, cancelled: 2, started: 0 },
+  ]);
+});
