@@ -173,7 +173,7 @@ function stringPart(parser: Parser, text: string, path: Path): Part {
   const [only, ...others] = pieces;
   if (only === undefined) return constant(text);
   if (others.length === 0 && typeof only !== "string") return valuePart(only, path);
-  return textPart(pieces, path);
+  return textPart(text, pieces, path);
 }
 
 function warnAlmostPath(parser: Parser, text: string, path: Path): void {
@@ -245,7 +245,7 @@ function valuePart(expression: Embedded, path: Path): Part {
   };
 }
 
-function textPart(pieces: readonly (string | Embedded)[], path: Path): Part {
+function textPart(source: string, pieces: readonly (string | Embedded)[], path: Path): Part {
   const pointer = pointerOf(path);
   return {
     constant: false,
@@ -262,7 +262,7 @@ function textPart(pieces: readonly (string | Embedded)[], path: Path): Part {
           });
         }
       }
-      return toJson(budget, result);
+      return placed(run, source, pointer, () => toJson(budget, result));
     },
   };
 }

@@ -174,6 +174,8 @@ test.each<[string, Json, string, string]>([
   ["NaN inside a text of JSON", { a: "x${ [0 / 0] }" }, "NOT_JSON", "NaN"],
   ["half a character", { a: "${ '😀'.slice(0, 1) }" }, "NOT_JSON", "half a character"],
   ["a NUL", { a: "${ '\\0' }" }, "NOT_JSON", "NUL"],
+  ["half a character in a text", { a: "x${ '😀'.slice(0, 1) }" }, "NOT_JSON", "half a character"],
+  ["a NUL in a text", { a: "x${ '\\0' }" }, "NOT_JSON", "NUL"],
   ["a method on another type", { a: "${ variables.attempts.trim() }" }, "NO_SUCH_METHOD", "trim"],
 ])("a result that is %s fails with the place in the template", (_name, value, code, message) => {
   const error = thrownBy(() => evaluate(value));

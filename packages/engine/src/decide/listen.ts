@@ -1,7 +1,7 @@
 import type { Json } from "@millrace/expressions";
 import { ExpressionError, readPath } from "@millrace/expressions";
 import type { EventMatcher } from "../definition/definition.ts";
-import { BadValueError } from "../errors.ts";
+import { patternFrom } from "../definition/pattern.ts";
 import type { NewWait } from "../state/decision.ts";
 import type { EventFact } from "../state/signal.ts";
 import type { LiveExecution } from "../state/snapshot.ts";
@@ -26,15 +26,10 @@ export function matcherFields(
   matcher: EventMatcher,
 ): Pick<NewWait, "pattern" | "eventPaths" | "key"> {
   return {
-    pattern: patternOf(evaluateTemplate(turn, matcher.eventPattern)),
+    pattern: patternFrom(evaluateTemplate(turn, matcher.eventPattern)),
     eventPaths: matcher.conjuncts.map(({ eventPath }) => pathText(eventPath)),
     key: waitKeyOf(turn, matcher),
   };
-}
-
-function patternOf(value: Json | undefined): string {
-  if (typeof value === "string" && value !== "") return value;
-  throw new BadValueError(`eventPattern must be a text, not ${JSON.stringify(value)}`);
 }
 
 /** A path below the event as one word: names joined by dots, without dots and spaces of their own. */

@@ -46,6 +46,23 @@ describe("an open wait", () => {
   });
 
   test.each([
+    ["is missing", {}, "empty segment"],
+    ["is too long", { shop: "x".repeat(1_000) }, "longer than"],
+    ["has a space in it", { shop: "a b" }, "space"],
+    ["is half a character", { half: "😀" }, "half a character"],
+  ])("fails the step where a part of its pattern %s", (_, input, message) => {
+    const pattern = "half" in input ? "paid.${ input.half.slice(0, 1) }" : "paid.${ input.shop }";
+    const simulation = simulate(define({ steps: [{ ...wait, eventPattern: pattern }] }), input);
+
+    simulation.start();
+
+    expect(simulation.snapshot).toMatchObject({
+      status: "FAILED",
+      error: { kind: "EXPRESSION", stepId: "w", message: expect.stringContaining(message) },
+    });
+  });
+
+  test.each([
     ["is missing", {}],
     ["is an object", { id: { a: 1 } }],
   ])("matches nothing while the instance's side %s", (_, input) => {

@@ -132,7 +132,8 @@ async function commitResult(
     };
     const outcome = await worker.submit(commit, attempt).catch(refusalOf);
     if (outcome instanceof DataRefusedError) {
-      if (signal.kind === "stepFailed") throw outcome;
+      // What is refused even so is not the result's doing.
+      if (signal.kind === "stepFailed" && signal.failure.type === refusedType) throw outcome;
       signal = refused(held, outcome);
       signals = [...signals.slice(0, -1), signal];
       continue;
@@ -154,6 +155,8 @@ async function commitResult(
   }
 }
 
+const refusedType = "OUTPUT_REFUSED";
+
 function refusalOf(error: unknown): DataRefusedError {
   if (error instanceof DataRefusedError) return error;
   throw error;
@@ -162,7 +165,7 @@ function refusalOf(error: unknown): DataRefusedError {
 /** Postgres takes everything about this result but its values: the step fails, and nobody else's. */
 function refused(held: Held, { message }: DataRefusedError): AttemptSignal {
   const { path, iteration, attempt } = held.step;
-  const failure = { type: "OUTPUT_REFUSED", message, details: null, retryable: false };
+  const failure = { type: refusedType, message, details: null, retryable: false };
   return { kind: "stepFailed", path, iteration, attempt, failure, retry: retryPolicyOf(held) };
 }
 

@@ -203,22 +203,33 @@ function notJson(faults: readonly string[]): BadTaskValueError {
 
 /** Whatever was thrown becomes a failure that can be stored. */
 export function failureOf(error: unknown): TaskFailure {
-  const details = errorDetailsOf(error) as Json | undefined;
   return {
-    type: errorNameOf(error).slice(0, 200),
-    message: wellFormed(errorMessageOf(error)).slice(0, 4_000),
-    details: details === undefined || checkJson(details).length > 0 ? null : details,
+    type: storable(errorNameOf(error), 300),
+    message: storable(errorMessageOf(error), 4_000),
+    details: storableDetails(errorDetailsOf(error)),
     retryable: retryableOf(error),
   };
 }
 
-/** With the `u` flag a surrogate pair is one character, so that only a lone half is a surrogate. */
-const unstorable = /[\0\p{Surrogate}]/gu;
-
-/** Postgres takes neither NUL nor half a surrogate pair. */
-function wellFormed(text: string): string {
-  return text.replace(unstorable, "\uFFFD");
+/** Cut first: a cut may leave half a character. */
+function storable(text: string, maxLength: number): string {
+  return text.slice(0, maxLength).replace(unstorable, "\uFFFD");
 }
+
+/** Null where they have no exact JSON form, or one that is larger than a result may be. */
+function storableDetails(details: unknown): Json {
+  try {
+    return details === undefined ? null : asJson(details);
+  } catch {
+    return null;
+  }
+}
+
+/**
+ * What Postgres takes none of: NUL, and half a surrogate pair. With the `u` flag a pair is one
+ * character, so that only a lone half is a surrogate.
+ */
+const unstorable = /[\0\p{Surrogate}]/gu;
 
 /** Ends the attempt when `heartbeat()` has not been called for the step's heartbeatTimeout. */
 function silenceTimer(held: Held) {
