@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { WorkflowDefinition } from "@millrace/contract";
-import { eventually, freeze, kill, thaw } from "@millrace/testkit";
+import { eventually, freeze, thaw } from "@millrace/testkit";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { openInstallation, untilAllReady, type Installation } from "../support/installation.ts";
+import { openInstallation, replaceByKilling, type Installation } from "../support/installation.ts";
 import { expectNothingLeft } from "../support/leftovers.ts";
 
 // Processes that stop between two steps of a protocol, wherever that happens to be.
@@ -77,18 +77,17 @@ test("C02: a worker that stops or dies while it opens waits leaves none without 
     ledger.clear();
     await sleep(round);
     const victims = stack.pids().worker;
-    for (const pid of victims) {
-      if (round % 2 === 0) freeze(pid);
-      else kill(pid);
-    }
+    const isKilled = round % 2 === 1;
+    const replaced = isKilled ? replaceByKilling(installation, victims) : undefined;
+    if (!isKilled) for (const pid of victims) freeze(pid);
     await Promise.all(
       indexes.map((index) =>
         client.events.publish({ pattern: "c02", payload: { key: key(index) } }),
       ),
     );
     await sleep(100);
-    if (round % 2 === 0) for (const pid of victims) thaw(pid);
-    else await untilAllReady(installation);
+    if (!isKilled) for (const pid of victims) thaw(pid);
+    await replaced;
   }
 
   const ended = await Promise.all(

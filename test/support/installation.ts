@@ -7,6 +7,7 @@ import {
   createDatabase,
   createTemporaryFolder,
   eventually,
+  kill,
   openLedger,
   type Ledger,
   type TemporaryFolder,
@@ -133,14 +134,18 @@ export function programOf(role: "api" | "worker" | "scheduler"): string {
   return join(import.meta.dirname, "../../apps", role, "dist/main.js");
 }
 
-/** Waits until as many processes have become ready as have been started. */
-export async function untilAllReady({ events }: Installation): Promise<void> {
+/** kill -9 of these processes, which are started again; returns when the new ones are ready. */
+export async function replaceByKilling(
+  { events }: Installation,
+  pids: readonly number[],
+): Promise<void> {
+  for (const pid of pids) kill(pid);
   await eventually(
-    "every process to be ready again",
+    "the processes that replace the killed ones",
     () => {
-      const last = new Map(events.map(({ name, kind }) => [name, kind]));
-      return [...last.values()].every((kind) => kind === "ready");
+      const last = new Map(events.map(({ name, kind, pid }) => [name, { kind, pid }]));
+      return [...last.values()].every(({ kind, pid }) => kind === "ready" && !pids.includes(pid));
     },
-    { timeoutMs: 30_000 },
+    { timeoutMs: 60_000 },
   );
 }

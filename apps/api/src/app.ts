@@ -63,6 +63,8 @@ export async function createApp({ runtime, log, onAnswered }: AppOptions): Promi
     genReqId: requestIdOf,
     requestIdHeader: false,
     bodyLimit: BOUNDS.bodyBytes,
+    // The request line counts as a header, and a list may name its 500 ids there.
+    http: { maxHeaderSize: 65_536 },
     keepAliveTimeout: 72_000,
     // Answered by the hook below, as a problem.
     return503OnClosing: false,

@@ -233,6 +233,17 @@ test.each(["createdAt", "-createdAt"])(
   },
 );
 
+test("a list by as many ids as it may name reads them all", async () => {
+  const items = Array.from({ length: 500 }, () => ({ workflowId: "waiting" }));
+  const batch = await api.call("POST", "/v1/instances:batch", { items });
+  const ids = batch.body.results.map((it: { instance: { id: string } }) => it.instance.id);
+
+  const list = await api.call("GET", `/v1/instances?ids=${ids.join(",")}&limit=500`);
+
+  expect(list.status).toBe(200);
+  expect(list.body.items).toHaveLength(500);
+});
+
 test("a list filters by what the contract names", async () => {
   const { id } = (
     await start({
