@@ -73,7 +73,6 @@ function nodeOf(reader: Reader, node: acorn.AnyNode, depth: number): Node {
   }
   const { start, end } = node;
   const below = (child: acorn.AnyNode): Node => nodeOf(reader, child, depth + 1);
-  // oxlint-disable-next-line typescript/switch-exhaustiveness-check -- the default denies the rest
   switch (node.type) {
     case "ParenthesizedExpression":
       return below(node.expression);
