@@ -1,5 +1,21 @@
-import { DataRefusedError, insertEvents, waitShapes } from "@millrace/store";
-import type { Db, NewEvent, StoredEvent } from "@millrace/store";
+import {
+  DataRefusedError,
+  findWaitsTogether,
+  insertEvents,
+  markMatchedTogether,
+  settleEvents,
+  waitShapes,
+} from "@millrace/store";
+import type {
+  Db,
+  EventCounts,
+  EventSearch,
+  EventSummary,
+  Match,
+  NewEvent,
+  StoredEvent,
+  WaitCandidate,
+} from "@millrace/store";
 import { groupCalls } from "./group.ts";
 import { shareCalls } from "./share-calls.ts";
 
@@ -9,7 +25,16 @@ export interface EventIntake {
   store(event: NewEvent): Promise<StoredEvent | "duplicate">;
   /** By what paths the waits of these patterns are keyed, as it is now or later. */
   shapes(tenantId: string, patterns: readonly string[]): Promise<readonly string[]>;
+  /** The first `pageSize` waits that the event may satisfy, of both purposes. */
+  find(search: EventSearch): Promise<readonly WaitCandidate[]>;
+  /** Whether the wait got the event. */
+  take(match: Match): Promise<boolean>;
+  /** Notes what the event came to; undefined where there is no such event. */
+  settle(summary: EventSummary): Promise<EventCounts | undefined>;
 }
+
+/** Waits looked at per event and statement. */
+export const pageSize = 500;
 
 export function openEventIntake(db: Db): EventIntake {
   const share = shareCalls<readonly string[]>();
@@ -17,6 +42,24 @@ export function openEventIntake(db: Db): EventIntake {
     store: groupCalls<NewEvent, StoredEvent | "duplicate">(
       { lanes: 2, maxBatch: 100, keyOf: ({ tenantId, id }) => `${tenantId}/${id}` },
       (events) => storeAll(db, events),
+    ),
+    find: groupCalls<EventSearch, readonly WaitCandidate[]>(
+      { lanes: 2, maxBatch: 50 },
+      (searches) => findWaitsTogether(db, searches, pageSize),
+    ),
+    take: groupCalls<Match, boolean>(
+      // In one statement a wait can go to one event only.
+      {
+        lanes: 2,
+        maxBatch: 100,
+        keyOf: ({ wait: { tenantId, instanceId, path, iteration } }) =>
+          `${tenantId}/${instanceId}/${path}/${iteration}`,
+      },
+      (matches) => markMatchedTogether(db, matches),
+    ),
+    settle: groupCalls<EventSummary, EventCounts | undefined>(
+      { lanes: 2, maxBatch: 100, keyOf: ({ tenantId, id }) => `${tenantId}/${id}` },
+      (summaries) => settleEvents(db, summaries),
     ),
     shapes: (tenantId, patterns) =>
       share(JSON.stringify([tenantId, patterns]), () => waitShapes(db, tenantId, patterns)),

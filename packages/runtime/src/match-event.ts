@@ -6,24 +6,15 @@ import {
   noReads,
 } from "@millrace/engine";
 import type { EventFact } from "@millrace/engine";
-import {
-  findWaits,
-  keyHashOf,
-  loadReads,
-  markMatched,
-  settleEvent,
-  takeOne,
-} from "@millrace/store";
+import { findWaits, keyHashOf, loadReads, markMatched, takeOne } from "@millrace/store";
 import type { StoredEvent, WaitCandidate, WaitProbe } from "@millrace/store";
+import { pageSize } from "./event-intake.ts";
 import type { Services } from "./services.ts";
 
 /**
  * Finds the waits and cancellation triggers that an event satisfies, and marks them. What follows for
  * their instances is a worker's business, never the publisher's.
  */
-
-/** Waits looked at per statement. */
-const pageSize = 500;
 
 export interface Matched {
   /** Waits that the event satisfied. */
@@ -33,12 +24,11 @@ export interface Matched {
 }
 
 export async function matchEvent(services: Services, event: StoredEvent): Promise<Matched> {
-  const { db } = services.database;
   const patterns = candidatePatterns(event.pattern);
   const shapes = await services.intake.shapes(event.tenantId, patterns);
   const probes = probesOf(shapes, factOf(event));
   // Most events have few candidates, and one look finds those of both kinds.
-  const first = await findWaits(db, { event, patterns, probes, limit: pageSize });
+  const first = await services.intake.find({ event, patterns, probes });
   const few = first.length < pageSize ? first : undefined;
   const matching = { services, event, patterns, probes, few };
 
@@ -46,7 +36,7 @@ export async function matchEvent(services: Services, event: StoredEvent): Promis
   const waits = await matchAll(matching, "STEP", cancelled);
   const { tenantId, id } = event;
   const found = { delivered: waits.length, cancelled: cancelled.size };
-  const counts = await settleEvent(db, { tenantId, id, ...found, started: 0 });
+  const counts = await services.intake.settle({ tenantId, id, ...found, started: 0 });
   services.metrics.eventsMatched.add({ effect: "delivered" }, waits.length);
   services.metrics.eventsMatched.add({ effect: "cancelled" }, cancelled.size);
   await nudge(services, event, [...cancelled, ...waits]);
@@ -85,13 +75,25 @@ async function matchAll(
         won.push(wait.instanceId);
       }
     }
-    if (satisfied.length > 0) {
-      won.push(...(await markMatched(db, event, satisfied)).map(({ instanceId }) => instanceId));
-    }
+    const taken = await takeAll(services, event, satisfied);
+    won.push(...taken.map(({ instanceId }) => instanceId));
     after = page.at(-1);
     if (page.length < pageSize || after === undefined) break;
   }
   return purpose === "CANCEL" ? [...new Set(won)] : won;
+}
+
+/** Few waits travel with those of other events, many are a statement of their own. */
+const fewWaits = 5;
+
+async function takeAll(
+  { database, intake }: Services,
+  event: StoredEvent,
+  waits: readonly WaitCandidate[],
+): Promise<readonly WaitCandidate[]> {
+  if (waits.length > fewWaits) return markMatched(database.db, event, waits);
+  const taken = await Promise.all(waits.map((wait) => intake.take({ event, wait })));
+  return waits.filter((_wait, index) => taken[index]);
 }
 
 /** The whole condition, by the instance's state as it is now. */

@@ -186,14 +186,18 @@ export async function findWaits(db: Db, search: WaitSearch): Promise<readonly Wa
     after?.iteration ?? 0,
     ...probeSource.values(probes.map((probe) => ({ tenantId: event.tenantId, probe }))),
   ]);
-  return rows.map((row) => ({
+  return rows.map(candidateOf);
+}
+
+export function candidateOf(row: CandidateRow): WaitCandidate {
+  return {
     ...waitRefOf(row),
     stepId: row.step_id,
     purpose: row.purpose as WaitCandidate["purpose"],
     deliver: row.deliver as WaitCandidate["deliver"],
     openedAt: row.opened,
     snapshot: snapshotOf(row),
-  }));
+  };
 }
 
 const nilUuid = "00000000-0000-0000-0000-000000000000";
@@ -218,7 +222,7 @@ export interface WaitRow {
   readonly hash: string | null;
 }
 
-interface CandidateRow extends WaitRow, InstanceRow {
+export interface CandidateRow extends WaitRow, InstanceRow {
   readonly step_id: string | null;
   readonly purpose: string;
   readonly deliver: string;
@@ -242,9 +246,21 @@ export const hasHadEvent = `exists (
           and d.event_id = e.id and d.delivered_at < w.opened_at)`;
 
 /** Whether an open wait hears the event `e`, its condition apart. */
-const hears = `w.matched_event_id is null
+export const hears = `w.matched_event_id is null
       and (w.opened_at <= e.received_at
         or (w.lookback_from <= e.received_at and not ${hasHadEvent}))`;
+
+/** For `select`, from `candidates`. */
+export const candidateColumns = `w.tenant_id, w.instance_id, w.path, w.iteration,
+      w.key_hash::text as hash, w.step_id, w.purpose, w.deliver, w.opened_at,
+      w.opened_at::text as opened, ${instanceColumns}`;
+
+/** Waits with their instances. */
+export const candidates = `waits w
+    cross join lateral (
+      select * from workflow_instances i
+      where i.tenant_id = w.tenant_id and i.id = w.instance_id
+      offset 0) i`;
 
 const find = prepared(
   "find_waits",
@@ -253,13 +269,7 @@ const find = prepared(
   cross join unnest($3::text[]) as p (pattern)
   cross join ${probeSource.from("k", 10)}
   cross join lateral (
-    select w.tenant_id, w.instance_id, w.path, w.iteration, w.key_hash::text as hash, w.step_id,
-      w.purpose, w.deliver, w.opened_at, w.opened_at::text as opened, ${instanceColumns}
-    from waits w
-    cross join lateral (
-      select * from workflow_instances i
-      where i.tenant_id = w.tenant_id and i.id = w.instance_id
-      offset 0) i
+    select ${candidateColumns} from ${candidates}
     where w.tenant_id = k.tenant_id and w.pattern = p.pattern and w.event_paths = k.event_paths
       and w.key_hash = k.key_hash and ($4::text is null or w.purpose = $4) and ${hears}
       and i.start_event_id is distinct from e.id

@@ -42,6 +42,8 @@ export {
   StoreError,
   TransactionConflictError,
 } from "./errors.ts";
+export { findWaitsTogether, markMatchedTogether, settleEvents } from "./events-together.ts";
+export type { EventSearch, Match } from "./events-together.ts";
 export {
   findWaits,
   insertEvents,
@@ -53,6 +55,7 @@ export {
   waitShapes,
 } from "./events.ts";
 export type {
+  EventCounts,
   EventSummary,
   NewEvent,
   StoredEvent,

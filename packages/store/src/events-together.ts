@@ -1,0 +1,185 @@
+import { candidateColumns, candidateOf, candidates, hears, markMatched } from "./events.ts";
+import type {
+  CandidateRow,
+  EventCounts,
+  EventSummary,
+  StoredEvent,
+  WaitCandidate,
+  WaitProbe,
+  WaitRef,
+} from "./events.ts";
+import { prepared, run, type Db } from "./statement.ts";
+import { rowSource } from "./unnest.ts";
+
+/**
+ * What events that are published at the same moment do together: the same three statements as for one
+ * (`findWaits`, `markMatched`, `settleEvent`), over rows of many. Each event and each wait still stands
+ * alone. A statement costs more by its round trip and its commit than by one more row.
+ */
+
+export interface EventSearch {
+  readonly event: StoredEvent;
+  readonly patterns: readonly string[];
+  readonly probes: readonly WaitProbe[];
+}
+
+/**
+ * The first `limit` waits of both purposes for each event, the one that has waited longest first.
+ *
+ * Plan: as for one event, one descent of `waits_open` for each pattern and probe.
+ */
+export async function findWaitsTogether(
+  db: Db,
+  searches: readonly EventSearch[],
+  limit: number,
+): Promise<readonly (readonly WaitCandidate[])[]> {
+  const found = searches.map((): WaitCandidate[] => []);
+  const probes = searches.flatMap(({ event, patterns, probes: of }, ix) =>
+    patterns.flatMap((pattern) => of.map((probe) => ({ ix, event, pattern, probe }))),
+  );
+  if (probes.length === 0) return found;
+  const rows = await run<CandidateRow & { readonly ix: number }>(db, find, [
+    limit,
+    ...probeSource.values(probes),
+  ]);
+  for (const row of rows) {
+    const page = found[row.ix];
+    if (page !== undefined && page.length < limit) page.push(candidateOf(row));
+  }
+  return found;
+}
+
+interface Probe {
+  readonly ix: number;
+  readonly event: StoredEvent;
+  readonly pattern: string;
+  readonly probe: WaitProbe;
+}
+
+const probeSource = rowSource<Probe>({
+  ix: { type: "integer", of: ({ ix }) => ix },
+  tenant_id: { type: "text", of: ({ event }) => event.tenantId },
+  event_id: { type: "text", of: ({ event }) => event.id },
+  pattern: { type: "text", of: ({ pattern }) => pattern },
+  event_paths: { type: "text", of: ({ probe }) => probe.eventPaths },
+  key_hash: { type: "bigint", of: ({ probe }) => probe.keyHash },
+});
+
+const find = prepared(
+  "find_waits_together",
+  `select k.ix, w.*
+  from ${probeSource.from("k", 2)}
+  cross join lateral (
+    select * from events e where e.tenant_id = k.tenant_id and e.id = k.event_id offset 0) e
+  cross join lateral (
+    select ${candidateColumns} from ${candidates}
+    where w.tenant_id = k.tenant_id and w.pattern = k.pattern and w.event_paths = k.event_paths
+      and w.key_hash = k.key_hash and ${hears}
+      and i.start_event_id is distinct from e.id
+    order by w.opened_at, w.instance_id, w.path, w.iteration
+    limit $1) w
+  order by k.ix, w.opened_at, w.instance_id, w.path, w.iteration`,
+);
+
+export interface Match {
+  readonly event: StoredEvent;
+  readonly wait: WaitRef;
+}
+
+/**
+ * Gives events to waits, each wait named at most once, and says which of them got theirs. As in
+ * `markMatched`, what somebody else has locked is skipped and then taken alone, where waiting is safe.
+ */
+export async function markMatchedTogether(
+  db: Db,
+  matches: readonly Match[],
+): Promise<readonly boolean[]> {
+  const indexed = matches.map((match, ix) => ({ ix, match }));
+  const rows = await run<{ ix: number }>(db, take, matchSource.values(indexed));
+  const won = new Set(rows.map(({ ix }) => ix));
+  for (const { ix, match } of indexed) {
+    if (won.has(ix)) continue;
+    if ((await markMatched(db, match.event, [match.wait])).length > 0) won.add(ix);
+  }
+  return indexed.map(({ ix }) => won.has(ix));
+}
+
+const matchSource = rowSource<{ readonly ix: number; readonly match: Match }>({
+  ix: { type: "integer", of: ({ ix }) => ix },
+  tenant_id: { type: "text", of: ({ match }) => match.wait.tenantId },
+  event_id: { type: "text", of: ({ match }) => match.event.id },
+  instance_id: { type: "uuid", of: ({ match }) => match.wait.instanceId },
+  path: { type: "text", of: ({ match }) => match.wait.path },
+  iteration: { type: "integer", of: ({ match }) => match.wait.iteration },
+  key_hash: { type: "bigint", of: ({ match }) => match.wait.keyHash },
+});
+
+const take = prepared(
+  "match_waits_together",
+  `with open as materialized (
+    select x.ix, x.tenant_id, x.event_id, x.instance_id, x.path, x.iteration
+    from (
+      select * from ${matchSource.from("x", 1)}
+      order by tenant_id, instance_id, path, iteration) x
+    cross join lateral (
+      select * from events e where e.tenant_id = x.tenant_id and e.id = x.event_id offset 0) e
+    cross join lateral (
+      select * from waits w
+      where w.tenant_id = x.tenant_id and w.instance_id = x.instance_id
+        and w.path = x.path and w.iteration = x.iteration
+      offset 0
+      for update skip locked) w
+    where ${hears} and w.key_hash is not distinct from x.key_hash),
+  delivered as (
+    insert into event_deliveries (tenant_id, instance_id, event_id, delivered_at)
+    select distinct tenant_id, instance_id, event_id, statement_timestamp() from open
+    order by tenant_id, instance_id, event_id
+    on conflict do nothing)
+  update waits w
+  set matched_event_id = x.event_id, matched_at = statement_timestamp()
+  from open x
+  where w.tenant_id = x.tenant_id and w.instance_id = x.instance_id
+    and w.path = x.path and w.iteration = x.iteration
+  returning x.ix`,
+);
+
+/** As `settleEvent`, for events that differ; their rows are locked in one order. */
+export async function settleEvents(
+  db: Db,
+  summaries: readonly EventSummary[],
+): Promise<readonly (EventCounts | undefined)[]> {
+  const indexed = summaries.map((summary, ix) => ({ ix, summary }));
+  const rows = await run<EventCounts & { readonly ix: number }>(
+    db,
+    settle,
+    summarySource.values(indexed),
+  );
+  const counts = new Map(rows.map(({ ix, ...of }) => [ix, of]));
+  return indexed.map(({ ix }) => counts.get(ix));
+}
+
+const summarySource = rowSource<{ readonly ix: number; readonly summary: EventSummary }>({
+  ix: { type: "integer", of: ({ ix }) => ix },
+  tenant_id: { type: "text", of: ({ summary }) => summary.tenantId },
+  id: { type: "text", of: ({ summary }) => summary.id },
+  delivered: { type: "integer", of: ({ summary }) => summary.delivered },
+  cancelled: { type: "integer", of: ({ summary }) => summary.cancelled },
+  started: { type: "integer", of: ({ summary }) => summary.started },
+});
+
+const settle = prepared(
+  "settle_events",
+  `with mine as materialized (
+    select x.*
+    from (select * from ${summarySource.from("x", 1)} order by tenant_id, id) x
+    cross join lateral (
+      select 1 from events e where e.tenant_id = x.tenant_id and e.id = x.id
+      offset 0 for update) e)
+  update events e
+  set matched_at = coalesce(e.matched_at, statement_timestamp()),
+    delivered = e.delivered + x.delivered, cancelled = e.cancelled + x.cancelled,
+    started = e.started + x.started
+  from mine x
+  where e.tenant_id = x.tenant_id and e.id = x.id
+  returning x.ix, e.delivered, e.cancelled, e.started`,
+);
