@@ -67,8 +67,8 @@ export interface PastSearch {
 /**
  * Events that a wait hears by its lookback, the oldest first; their condition is still to be evaluated.
  *
- * Plan: `events_pattern` from the start of the lookback on, for a pattern with wildcards the part of
- * it that begins alike; or `events_payload` where equalities are given and are rare.
+ * Plan: `events_pattern` from the start of the lookback on, in order, as far as the page; for a
+ * pattern with wildcards the part of it that begins alike. With equalities `events_payload`.
  */
 export async function findPastEvents(
   db: Db,
@@ -77,17 +77,19 @@ export async function findPastEvents(
 ): Promise<readonly StoredEvent[]> {
   const { tenantId, instanceId, path, iteration, pattern } = wait;
   const isLiteral = !pattern.includes("*");
-  const like = isLiteral ? pattern : likeOf(pattern);
-  const rows = await run<StoredEventRow>(db, isLiteral ? pastOfName : pastOfPattern, [
+  const isKeyed = equalities.length > 0;
+  const plain = isLiteral ? pastOfName : pastOfPattern;
+  const keyed = isLiteral ? keyedOfName : keyedOfPattern;
+  const rows = await run<StoredEventRow>(db, isKeyed ? keyed : plain, [
     tenantId,
     instanceId,
     path,
     iteration,
-    like,
+    isLiteral ? pattern : likeOf(pattern),
     limit,
     after?.id ?? null,
-    JSON.stringify(documentOf(equalities)),
     ...(isLiteral ? [] : [regexOf(pattern)]),
+    ...(isKeyed ? [JSON.stringify(documentOf(equalities))] : []),
   ]);
   return rows.map(storedEventOf);
 }
@@ -124,22 +126,37 @@ function regexOf(pattern: string): string {
   return literal === "" ? "^" : `^${literal}(\\.|$)`;
 }
 
-const past = (pattern: string) => `select ${storedEventColumns}
+/**
+ * The events are looked up within the wait, so that the start of the lookback bounds the index scan.
+ * Those that must hold equalities are looked up by these alone (`offset 0`): the planner of a young
+ * database would rather walk through time, and so does one that takes what is rare for frequent.
+ * Measured among 200,000 events: 2 ms, and 400 ms by time.
+ */
+const past = (events: string, pattern: string) => `select e.*
   from waits w
   join workflow_instances i on i.tenant_id = w.tenant_id and i.id = w.instance_id
-  join events e on e.tenant_id = w.tenant_id and ${pattern} and e.received_at >= w.lookback_from
+  cross join lateral (
+    select ${storedEventColumns} from ${events} e
+    where e.tenant_id = $1 and e.received_at >= w.lookback_from and ${pattern}
+      and i.start_event_id is distinct from e.id
+      and not ${hasHadEvent}
+      and ($7::text is null or (e.received_at, e.id) >
+        (select a.received_at, a.id from events a where a.tenant_id = $1 and a.id = $7))
+    order by e.received_at, e.id
+    limit $6) e
   where w.tenant_id = $1 and w.instance_id = $2 and w.path = $3 and w.iteration = $4
     and w.matched_event_id is null
-    and i.start_event_id is distinct from e.id
-    and ($8::jsonb = '{}' or e.payload @> $8::jsonb)
-    and not ${hasHadEvent}
-    and ($7::text is null or (e.received_at, e.id) >
-      (select a.received_at, a.id from events a where a.tenant_id = $1 and a.id = $7))
-  order by e.received_at, e.id
-  limit $6`;
+  order by e.e_received_at, e.e_id`;
 
-const pastOfName = prepared("past_of_name", past("e.pattern = $5"));
-const pastOfPattern = prepared("past_of_pattern", past("e.pattern like $5 and e.pattern ~ $9"));
+const holding = (document: string) =>
+  `(select * from events where payload @> ${document}::jsonb offset 0)`;
+const ofName = "e.pattern = $5";
+const ofPattern = "e.pattern like $5 and e.pattern ~ $8";
+
+const pastOfName = prepared("past_of_name", past("events", ofName));
+const pastOfPattern = prepared("past_of_pattern", past("events", ofPattern));
+const keyedOfName = prepared("keyed_past_of_name", past(holding("$8"), ofName));
+const keyedOfPattern = prepared("keyed_past_of_pattern", past(holding("$9"), ofPattern));
 
 /** The wait has looked back: the reconciler need not. */
 export async function markLookedBack(db: Db, wait: WaitRef): Promise<void> {
