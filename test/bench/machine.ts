@@ -1,6 +1,7 @@
 import { execFileSync } from "node:child_process";
 import { cpus, release, totalmem } from "node:os";
 import type { Servers } from "./servers.ts";
+import { workerSettings } from "./rig.ts";
 import { postgresSettings, redisSettings } from "./servers.ts";
 
 export interface Machine {
@@ -41,6 +42,7 @@ export async function describeMachine({ admin, redisClient }: Servers): Promise<
       ...postgresSettings,
       appendonly: "yes",
       ...redisSettings,
+      ...workerSettings,
     },
   };
 }
