@@ -74,7 +74,8 @@ export async function openInstallation({
       dataDir: folder.path,
       databaseUrl: database?.url,
       queueBackend: "redis",
-      isDurable: false,
+      // What is killed in the middle of a commit must write through to the disk.
+      isDurable: ownPostgres,
       tasks: [tasksFolder],
       env: { MILLRACE_QUEUES: undefined, ...environment, ...env },
       onEvent: (event) => events.push(event),
