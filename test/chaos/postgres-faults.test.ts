@@ -105,7 +105,7 @@ test("C27: statements cancelled and backends terminated under load leave no brok
       Number(
         new RegExp(`^millrace_pool_connections\\{state="${name}"\\} (\\d+)`, "m").exec(text)?.[1],
       );
-    const [waiting, busy] = [state("waiting"), state("total") - state("idle")];
+    const [waiting, busy] = [state("waiting"), state("open") - state("idle")];
     // The answer itself may hold a connection.
     if (waiting === 0 && busy <= 1) return true;
     throw new Error(`${busy} connections are in use, ${waiting} calls wait`);

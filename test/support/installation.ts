@@ -74,8 +74,7 @@ export async function openInstallation({
       dataDir: folder.path,
       databaseUrl: database?.url,
       queueBackend: "redis",
-      // What is killed in the middle of a commit must write through to the disk.
-      isDurable: ownPostgres,
+      isDurable: false,
       tasks: [tasksFolder],
       env: { MILLRACE_QUEUES: undefined, ...environment, ...env },
       onEvent: (event) => events.push(event),
