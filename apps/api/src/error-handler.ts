@@ -108,6 +108,7 @@ const TRANSLATED: Readonly<Record<string, Facts>> = {
     code: "INVALID_BODY",
     detail: "the body's size is not what Content-Length says",
   },
+  FST_ERR_MAX_PARAM_LENGTH: { code: "BAD_ID", detail: "the path holds too long an id" },
   FST_ERR_BAD_URL: { code: "BAD_ID", detail: "the path holds a malformed %-escape" },
   FST_ERR_REQ_ABORTED: { code: "INVALID_BODY", detail: "the body ended too soon" },
 

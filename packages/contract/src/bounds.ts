@@ -37,6 +37,8 @@ export const BOUNDS = {
 
   attempts: 1_000_000,
   iterations: 1_000_000_000,
+  /** Of a definition: what its column holds. */
+  version: 2_147_483_647,
   priority: 1_000,
   batch: 1_000,
   filterIds: 500,

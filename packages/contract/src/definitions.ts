@@ -1,10 +1,11 @@
 import * as z from "zod";
+import { BOUNDS } from "./bounds.ts";
 import { WorkflowDefinition } from "./definition.ts";
 import { pageOf, pageQueryFields } from "./pagination.ts";
 import { Problem, strict } from "./schema-problems.ts";
 import { DefinitionId, Timestamp } from "./text.ts";
 
-export const DefinitionVersion = z.int().min(1);
+export const DefinitionVersion = z.int().min(1).max(BOUNDS.version);
 
 /** Answer to a registration: 201 when it made a version, 200 when the latest one already has this content. */
 export const RegisterAnswer = z.object({

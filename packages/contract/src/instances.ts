@@ -1,5 +1,6 @@
 import * as z from "zod";
 import { BOUNDS } from "./bounds.ts";
+import { DefinitionVersion } from "./definitions.ts";
 import { InstanceView } from "./instance-view.ts";
 import { Json, JsonRecord } from "./json.ts";
 import { pageOf, pageQueryFields } from "./pagination.ts";
@@ -11,7 +12,7 @@ import { DefinitionId, InstanceId, Key, Priority, StepId, TenantId, Timestamp } 
 export const StartInstanceRequest = strict("a start request", {
   workflowId: DefinitionId,
   /** Default: the latest version. */
-  version: z.int().min(1).optional(),
+  version: DefinitionVersion.optional(),
   input: Json.optional(),
   correlationId: Key.optional(),
   priority: Priority.optional(),
@@ -54,7 +55,7 @@ const instanceFilterFields = {
   ids: listOf(InstanceId, BOUNDS.filterIds).optional(),
   status: listOf(z.enum(INSTANCE_STATUSES), INSTANCE_STATUSES.length).optional(),
   workflowId: DefinitionId.optional(),
-  workflowVersion: z.coerce.number<string | number>().int().min(1).optional(),
+  workflowVersion: z.coerce.number<string | number>().pipe(DefinitionVersion).optional(),
   correlationId: Key.optional(),
   tenantId: TenantId.optional(),
   currentStep: StepId.optional(),

@@ -166,7 +166,12 @@ function unknownField(what: string, key: string, known: readonly string[]): stri
 }
 
 function missingField(issue: z.core.$ZodIssue): string {
-  const name = quote(String(issue.path.at(-1) ?? "value"));
+  const last = issue.path.at(-1);
+  if (last === undefined) {
+    const expected = issue.code === "invalid_type" ? withArticle(issue.expected) : "a value";
+    return `expected ${expected}, got nothing`;
+  }
+  const name = quote(String(last));
   if (issue.code === "invalid_value") {
     return `${name} is missing; it must be ${oneOf(issue.values.map((each) => quote(String(each))))}`;
   }

@@ -21,7 +21,8 @@ export const RootName = z.string().regex(ROOT_NAME_PATTERN, {
   error: "must begin with a letter or _, then at most 127 letters, digits and _",
 });
 
-export const InstanceId = z.string().regex(UUID_PATTERN, { error: "must be a UUID" });
+/** Ids are given out in lower case; a UUID in upper case is the same one. */
+export const InstanceId = z.string().regex(UUID_PATTERN, { error: "must be a UUID" }).toLowerCase();
 
 export const Timestamp = z.iso
   .datetime({

@@ -1,4 +1,4 @@
-import { BadCursorError } from "./errors.ts";
+import { BadCursorError, DataRefusedError } from "./errors.ts";
 
 /** Where a list goes on: the key of the last item, so that nothing that is added shifts the pages. */
 export function encodeCursor(list: string, key: readonly string[]): string {
@@ -21,4 +21,14 @@ export function decodeCursor(list: string, cursor: string, length: number): read
   const [of, ...key] = texts;
   if (of !== list) throw new BadCursorError(`the cursor is one of "${of}", not of "${list}"`);
   return key;
+}
+
+/** Reads a page: what Postgres cannot read as the key of an item was no key that was given out. */
+export async function readPage<T>(cursor: string | undefined, read: () => Promise<T>): Promise<T> {
+  try {
+    return await read();
+  } catch (error) {
+    if (cursor === undefined || !(error instanceof DataRefusedError)) throw error;
+    throw new BadCursorError("the cursor was not given out by this API", { cause: error });
+  }
 }

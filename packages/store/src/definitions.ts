@@ -1,7 +1,7 @@
 import type { compileDefinition } from "@millrace/engine";
 import { jsonText } from "./json.ts";
 import { prepared, run, type Db } from "./statement.ts";
-import { decodeCursor, encodeCursor } from "./cursor.ts";
+import { decodeCursor, encodeCursor, readPage } from "./cursor.ts";
 import type { JsonText } from "./tables.ts";
 
 /**
@@ -146,7 +146,9 @@ export async function listDefinitions(
   { limit, cursor }: { readonly limit: number; readonly cursor?: string | undefined },
 ): Promise<DefinitionList> {
   const [after = ""] = cursor === undefined ? [] : decodeCursor("definitions", cursor, 1);
-  const rows = await run<DefinitionRow>(db, list, [tenantId, after, limit + 1]);
+  const rows = await readPage(cursor, () =>
+    run<DefinitionRow>(db, list, [tenantId, after, limit + 1]),
+  );
   const items = rows.slice(0, limit).map(definitionOf);
   const last = rows.length > limit ? items.at(-1) : undefined;
   return { items, nextCursor: last ? encodeCursor("definitions", [last.id]) : null };

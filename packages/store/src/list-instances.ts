@@ -1,7 +1,7 @@
 import type { InstanceStatus } from "@millrace/engine";
 import { sql } from "kysely";
 import type { ExpressionBuilder, SelectQueryBuilder } from "kysely";
-import { decodeCursor, encodeCursor } from "./cursor.ts";
+import { decodeCursor, encodeCursor, readPage } from "./cursor.ts";
 import { BadCursorError } from "./errors.ts";
 import { readInstances } from "./instances.ts";
 import type { InstanceRead } from "./instances.ts";
@@ -62,10 +62,8 @@ export async function listInstances(db: Db, query: InstanceQuery): Promise<Insta
   let rows = filtered(db, tenantId, filter).select(["i.id", updatedAt.as("updated")]);
   if (cursor !== undefined) rows = rows.where(isBeyond(order, cursor, direction, byUpdate));
   if (byUpdate) rows = rows.orderBy("i.updated_at", direction);
-  const found = await rows
-    .orderBy("i.id", direction)
-    .limit(limit + 1)
-    .execute();
+  const ordered = rows.orderBy("i.id", direction).limit(limit + 1);
+  const found = await readPage(cursor, () => ordered.execute());
   const page = found.slice(0, limit);
   const last = found.length > limit ? page.at(-1) : undefined;
   return {

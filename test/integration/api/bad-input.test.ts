@@ -150,6 +150,22 @@ const cases: readonly Case[] = [
     code: "WORKFLOW_NOT_FOUND",
   },
   {
+    what: "a version that no column could hold",
+    request: START,
+    body: { workflowId: "echo", version: 3e9 },
+    status: 400,
+    code: "INVALID_BODY",
+    paths: ["/version"],
+  },
+  {
+    what: "no body at all",
+    request: START,
+    body: undefined,
+    status: 400,
+    code: "INVALID_BODY",
+    paths: [""],
+  },
+  {
     what: "an input that the workflow's schema refuses, twice",
     request: START,
     body: { workflowId: "strict", input: { amount: -1 } },
@@ -289,6 +305,34 @@ test.each([
   expect(await counts()).toEqual(before);
 });
 
+test.each([
+  ["a version of a definition", "/v1/definitions/echo/versions/99999999999", "BAD_ID"],
+  ["an id that is too long", `/v1/definitions/${"a".repeat(2_000)}`, "BAD_ID"],
+  ["a version to list by", "/v1/instances?workflowVersion=99999999999", "INVALID_QUERY"],
+  [
+    "a cursor with a NUL",
+    `/v1/definitions?cursor=${cursor("definitions", "\0")}`,
+    "INVALID_CURSOR",
+  ],
+  [
+    "a cursor with an odd time",
+    `/v1/instances?order=updatedAt&cursor=${cursor("updatedAt", "-1", "01890a5d-ac96-774b-bcce-b302099a8057")}`,
+    "INVALID_CURSOR",
+  ],
+])("%s that Postgres could not read is refused", async (_, path, code) => {
+  const { status, body } = await api.call("GET", path);
+
+  expect([status, body.code]).toEqual([400, code]);
+});
+
+test("an id in upper case names the same instance", async () => {
+  const { body: started } = await api.call(...START, { workflowId: "echo" });
+
+  const { body } = await api.call("GET", `/v1/instances/${started.id.toUpperCase()}`);
+
+  expect(body.id).toBe(started.id);
+});
+
 test("a million brackets and a megabyte of numbers leave the process answering", async () => {
   const bodies = [
     "[".repeat(1_000_000),
@@ -301,6 +345,10 @@ test("a million brackets and a megabyte of numbers leave the process answering",
   expect(answers.map(({ status }) => status)).toEqual([400, 400, 400]);
   expect((await api.call("GET", "/healthz")).status).toBe(200);
 });
+
+function cursor(...parts: readonly string[]): string {
+  return Buffer.from(JSON.stringify(parts)).toString("base64url");
+}
 
 function pathsOf({ body }: Answer): string[] {
   return body.errors.map(({ path }: { path: string }) => path);

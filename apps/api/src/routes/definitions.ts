@@ -1,6 +1,7 @@
 import {
   DefinitionId,
   DefinitionPage,
+  DefinitionVersion,
   DefinitionView,
   ListDefinitionsQuery,
   RegisterAnswer,
@@ -15,7 +16,9 @@ import { callerOf } from "../headers.ts";
 import { NoQuery } from "../validation.ts";
 
 const DefinitionPath = z.object({ id: DefinitionId });
-const VersionPath = DefinitionPath.extend({ version: z.coerce.number<string>().int().min(1) });
+const VersionPath = DefinitionPath.extend({
+  version: z.coerce.number<string>().pipe(DefinitionVersion),
+});
 
 const common = { tags: ["definitions"], querystring: NoQuery };
 /** The document is checked where it is registered, which finds more than its shape. */
