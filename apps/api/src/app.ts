@@ -17,6 +17,7 @@ import { definitionRoutes } from "./routes/definitions.ts";
 import { documentRoutes } from "./routes/documents.ts";
 import { eventRoutes } from "./routes/events.ts";
 import { healthRoutes } from "./routes/health.ts";
+import { insightRoutes } from "./routes/insight.ts";
 import { instanceRoutes } from "./routes/instances.ts";
 import { plannedRoutes } from "./routes/planned.ts";
 import type { ApiContext, Runtime } from "./runtime.ts";
@@ -115,6 +116,7 @@ export async function createApp({ runtime, log, onAnswered }: AppOptions): Promi
   addNotFound(http, routes);
   await http.register(definitionRoutes, options);
   await http.register(instanceRoutes, options);
+  await http.register(insightRoutes, options);
   await http.register(eventRoutes, options);
   await http.register(healthRoutes, options);
   await http.register(plannedRoutes, options);

@@ -2,6 +2,7 @@ import { DEFAULT_PAGE_SIZE, type InstanceView, type ListInstancesQuery } from "@
 import {
   cancelInstance,
   InstanceNotFoundError,
+  planCompensation,
   previewDefinition,
   publishEvent,
   publishEvents,
@@ -22,6 +23,7 @@ import {
   tenantOf,
 } from "@millrace/store";
 import { historyPage } from "./history.ts";
+import { planView } from "./plan-view.ts";
 import type { Caller, Runtime } from "./runtime.ts";
 import { type DefinitionFacts, definitionSummary, definitionView, instanceView } from "./views.ts";
 
@@ -87,6 +89,10 @@ export function bindRuntime(services: Services): Runtime {
     cancelInstance: (caller, id, request, ifMatch) =>
       forOwner(services, caller, id, async (owner) =>
         viewOf(await cancelInstance(services, owner, id, request, ifMatch)),
+      ),
+    planCompensation: (caller, id, reason) =>
+      forOwner(services, caller, id, async (owner) =>
+        planView(await planCompensation(services, owner, id, reason)),
       ),
     readHistory: (caller, instanceId, query) =>
       forOwner(services, caller, instanceId, async ({ tenantId }) => {

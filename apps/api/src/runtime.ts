@@ -1,5 +1,6 @@
 import type {
   CancelRequest,
+  CompensationPlanView,
   DefinitionPage,
   DefinitionView,
   HistoryPage,
@@ -73,6 +74,12 @@ export interface Runtime {
     request: CancelRequest,
     ifMatch?: number,
   ): Promise<InstanceView>;
+  /**
+   * What a cancel for this reason would do now.
+   *
+   * @throws InstanceNotFoundError
+   */
+  planCompensation(caller: Caller, id: string, reason?: string): Promise<CompensationPlanView>;
   /** `undefined` where there is no such instance. */
   readHistory(caller: Caller, id: string, query: HistoryQuery): Promise<HistoryPage | undefined>;
 

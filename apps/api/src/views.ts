@@ -1,3 +1,4 @@
+import { isTerminalStatus } from "@millrace/contract";
 import type {
   CompensationStepView,
   CompensationView,
@@ -168,13 +169,18 @@ function compensationStepView(step: StepRead): CompensationStepView {
 }
 
 /** Step id of an execution key. */
-function stepOf(executionKey: string): string {
+export function stepOf(executionKey: string): string {
   return executionKey.replace(/#\d+$/, "").replace(/^.*[./]/, "");
+}
+
+/** As a cancel asks: FAILED too is final to it in this version. */
+export function isCancellable(status: InstanceView["status"]): boolean {
+  return !isTerminalStatus(status);
 }
 
 type StoredError = NonNullable<StepRead["error"]>;
 
-function errorView(error: StoredError): NonNullable<InstanceView["error"]> {
+export function errorView(error: StoredError): NonNullable<InstanceView["error"]> {
   return { ...error, details: json(error.details) };
 }
 
@@ -201,6 +207,6 @@ function time(value: Date | null): string | null {
 }
 
 /** What the store gives is JSON; that a step has no output is said with null. */
-function json(value: unknown): JsonValue {
+export function json(value: unknown): JsonValue {
   return (value ?? null) as JsonValue;
 }

@@ -41,6 +41,7 @@ export async function createFakeApp(overrides: Partial<Runtime> = {}): Promise<F
     waitUntilSettled: note("waitUntilSettled", () => view()),
     listInstances: note("listInstances", () => ({ items: [view()], nextCursor: null })),
     cancelInstance: note("cancelInstance", () => view({ status: "CANCELLED", version: 8 })),
+    planCompensation: note("planCompensation", () => plan),
     readHistory: note("readHistory", () => ({ items: [], nextCursor: null })),
     publishEvent: note("publishEvent", () => published),
     publishEvents: note("publishEvents", (events: readonly unknown[]) =>
@@ -57,6 +58,21 @@ export async function createFakeApp(overrides: Partial<Runtime> = {}): Promise<F
   });
   return { ...(await createApp({ runtime: fake, log })), calls, lines };
 }
+
+const plan = {
+  instanceId: "01890a5d-ac96-774b-bcce-b302099a8057",
+  workflowId: "order",
+  workflowVersion: 1,
+  version: 7,
+  status: "RUNNING" as const,
+  cancellable: true,
+  plan: [],
+  steps: [],
+  awaited: [],
+  stopped: [],
+  skipped: [],
+  failed: [],
+};
 
 export const ID = "01890a5d-ac96-774b-bcce-b302099a8057";
 

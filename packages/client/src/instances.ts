@@ -1,6 +1,7 @@
 import {
   BOUNDS,
   type CancelRequest,
+  type CompensationPlanView,
   type HistoryEntry,
   type HistoryPage,
   type HistoryQuery,
@@ -149,6 +150,20 @@ export function instanceCalls(send: Transport) {
       patch: PatchRequest,
       options: ChangeOptions & { readonly ifMatch: number },
     ) => change("PATCH", pathOf(id), patch, options),
+
+    /** What a cancel, for this reason, would undo now. Cancels nothing. */
+    async compensationPlan(
+      id: string,
+      { reason, ...options }: CallOptions & { readonly reason?: string | undefined } = {},
+    ): Promise<CompensationPlanView> {
+      const { data } = await send<CompensationPlanView>({
+        method: "GET",
+        path: `${pathOf(id)}/compensation-plan`,
+        query: { reason },
+        ...options,
+      });
+      return data;
+    },
 
     /** One page of every change, oldest first. */
     history,

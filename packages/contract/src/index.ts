@@ -74,6 +74,11 @@ export {
 
 export { BatchRequest, batchItemsOf } from "./batch.ts";
 export {
+  CompensationPlanQuery,
+  CompensationPlanView,
+  PlannedStepView,
+} from "./compensation-plan.ts";
+export {
   DefinitionPage,
   DefinitionSummary,
   DefinitionVersion,

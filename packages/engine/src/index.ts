@@ -10,6 +10,13 @@ export type * from "./definition/definition.ts";
 export { BadValueError, DefinitionError } from "./errors.ts";
 export { advanceInMemory, claimInMemory, fold, memoryInstance, readsOf } from "./fold.ts";
 export type { HistoryStep, MemoryInstance } from "./fold.ts";
+export { previewCompensation } from "./preview-compensation.ts";
+export type {
+  AwaitedExecution,
+  CompensationPreview,
+  PlannedCompensation,
+  PreviewOptions,
+} from "./preview-compensation.ts";
 export { defaultRetryPolicy, nextAttemptDelayMs, resolveRetryPolicy, spread } from "./retry.ts";
 export type { RetryPolicy } from "./retry.ts";
 export { engineRev } from "./rev.ts";

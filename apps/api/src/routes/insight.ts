@@ -1,0 +1,31 @@
+import { CompensationPlanQuery, CompensationPlanView, InstanceId } from "@millrace/contract";
+import type { FastifyPluginAsyncZod } from "fastify-type-provider-zod";
+import * as z from "zod";
+import { callerOf } from "../headers.ts";
+import type { ApiContext } from "../runtime.ts";
+
+/** What can be asked about one instance, beside what it is. Nothing here changes anything. */
+
+const InstancePath = z.object({ id: InstanceId });
+const tags = ["instances"];
+const errors = ["INSTANCE_NOT_FOUND"] as const;
+
+const planSchema = {
+  tags,
+  operationId: "getCompensationPlan",
+  summary: "See what a cancel would undo now, without cancelling",
+  description:
+    "The compensation steps in the order in which they would run, conditions and inputs worked out by the engine itself. Steps in flight that a cancel would wait for are in `awaited`; they are compensated first if they succeed. Empty for an instance that has ended.",
+  params: InstancePath,
+  querystring: CompensationPlanQuery,
+  response: { 200: CompensationPlanView },
+};
+
+export const insightRoutes: FastifyPluginAsyncZod<ApiContext> = async (app, { runtime }) => {
+  app.get(
+    "/v1/instances/:id/compensation-plan",
+    { schema: planSchema, config: { errors } },
+    (request) =>
+      runtime.planCompensation(callerOf(request), request.params.id, request.query.reason),
+  );
+};

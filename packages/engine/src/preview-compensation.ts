@@ -1,0 +1,191 @@
+import type { Json } from "@millrace/expressions";
+import type { Definition } from "./definition/definition.ts";
+import { decide, isNeeds } from "./decide/decide.ts";
+import type { Decision } from "./state/decision.ts";
+import type { ExecutionRead, Needs, Reads } from "./state/reads.ts";
+import type { Signal } from "./state/signal.ts";
+import type { Snapshot, WorkflowError } from "./state/snapshot.ts";
+import { executionKey } from "./state/snapshot.ts";
+import { isTerminal } from "./state/status.ts";
+
+/**
+ * What a cancel would do to an instance as it is now. It is found by cancelling it, in memory, with the
+ * very decisions that a real cancel takes, so that the two cannot disagree:
+ *
+ *   cancel ──► let the grace of what is in flight run out ──► let each compensation step succeed
+ *
+ * Everything happens in one turn, of which nothing is committed.
+ */
+export interface CompensationPreview {
+  /** In the order in which they would run. */
+  readonly steps: readonly PlannedCompensation[];
+  /** Completed executions whose compensation is left out, since its condition is false. */
+  readonly skipped: readonly { readonly stepId: string; readonly target: string }[];
+  /** Compensation steps whose condition cannot be evaluated: they would be recorded as failed. */
+  readonly failed: readonly { readonly stepId: string; readonly error: WorkflowError }[];
+  /** In flight: given their grace, and compensated before all others if they succeed in it. */
+  readonly awaited: readonly AwaitedExecution[];
+  /** Execution keys of what would be stopped at once. */
+  readonly stopped: readonly string[];
+}
+
+export interface PlannedCompensation {
+  readonly stepId: string;
+  /** Execution key of what it undoes. */
+  readonly target: string;
+  /** Undefined: not worked out, as the plan is longer than `maxInputs`. */
+  readonly input: Json | undefined;
+  /** It would fail before it runs, as its values cannot be evaluated. */
+  readonly error: WorkflowError | null;
+}
+
+export interface AwaitedExecution {
+  readonly stepId: string;
+  /** Execution key. */
+  readonly target: string;
+  /** Id of the compensation step that would undo it. */
+  readonly compensatedBy: string;
+  /** How long it is waited for at most. */
+  readonly until: Date;
+}
+
+export interface PreviewOptions {
+  readonly reason: string | null;
+  readonly actor: string;
+  /** Inputs that are worked out; each may be as large as the instance's state. */
+  readonly maxInputs: number;
+}
+
+const nothing: CompensationPreview = {
+  steps: [],
+  skipped: [],
+  failed: [],
+  awaited: [],
+  stopped: [],
+};
+
+/** @returns The preview, empty for an instance that has ended, or the rows that it needs in `reads`. */
+export function previewCompensation(
+  definition: Definition,
+  snapshot: Snapshot,
+  reads: Reads,
+  now: Date,
+  { reason, actor, maxInputs }: PreviewOptions,
+): CompensationPreview | Needs {
+  if (isTerminal(snapshot.status)) return nothing;
+  const after = (...signals: readonly Signal[]) =>
+    decide(definition, snapshot, signals, reads, now);
+
+  const cancel: Signal = { kind: "cancelRequested", reason, actor, shouldCompensate: true };
+  const cancelled = after(cancel);
+  if (isNeeds(cancelled)) return cancelled;
+
+  const graces = gracesOf(cancelled);
+  const frozen = after(cancel, ...graces);
+  if (isNeeds(frozen)) return frozen;
+
+  const { plan = [], targets = [], failed = [] } = frozen.snapshot.compensation ?? {};
+  const successes = successesOf(plan.slice(0, maxInputs));
+  const undone = after(cancel, ...graces, ...successes);
+  if (isNeeds(undone)) return undone;
+
+  const awaited = awaitedOf(definition, cancelled);
+  return {
+    steps: plannedOf(plan, targets, undone).map((step, index) =>
+      index < maxInputs ? step : { ...step, input: undefined, error: null },
+    ),
+    skipped: skippedOf(definition, reads, targets, failed),
+    failed: failed.map(({ stepId, error }) => ({ stepId, error })),
+    awaited,
+    stopped: stoppedOf(snapshot, cancelled),
+  };
+}
+
+function gracesOf({ snapshot }: Decision): readonly Signal[] {
+  return Object.values(snapshot.live)
+    .filter(({ phase }) => phase === "AWAITED")
+    .map(({ path, iteration, attempt }) => ({
+      kind: "timerFired",
+      timer: "grace",
+      path,
+      iteration,
+      attempt,
+    }));
+}
+
+/** Each entry of the plan is an execution of its step: the first, the second, … */
+function executionsOf(plan: readonly string[]): readonly (readonly [string, number])[] {
+  const counts = new Map<string, number>();
+  return plan.map((stepId) => {
+    const iteration = (counts.get(stepId) ?? 0) + 1;
+    counts.set(stepId, iteration);
+    return [stepId, iteration];
+  });
+}
+
+function successesOf(plan: readonly string[]): readonly Signal[] {
+  return executionsOf(plan).map(([path, iteration]) => ({
+    kind: "stepSucceeded",
+    path,
+    iteration,
+    attempt: 1,
+    output: null,
+  }));
+}
+
+function plannedOf(
+  plan: readonly string[],
+  targets: readonly string[],
+  { inserts }: Decision,
+): readonly PlannedCompensation[] {
+  const rows = new Map(inserts.map((row) => [executionKey(row.path, row.iteration), row]));
+  return executionsOf(plan).map(([stepId, iteration], index) => {
+    const row = rows.get(executionKey(stepId, iteration));
+    const target = targets[index] ?? "";
+    return { stepId, target, input: row?.input, error: row?.error ?? null };
+  });
+}
+
+function skippedOf(
+  { compensationFor }: Definition,
+  { executions }: Reads,
+  targets: readonly string[],
+  failed: readonly { readonly stepId: string }[],
+): CompensationPreview["skipped"] {
+  const planned = new Set(targets);
+  const broken = new Set(failed.map(({ stepId }) => stepId));
+  return [...executions.values()]
+    .filter((read): read is ExecutionRead => read !== null && read.completion !== null)
+    .toSorted((a, b) => (b.completion ?? 0) - (a.completion ?? 0))
+    .flatMap(({ stepId: done, path, iteration }) => {
+      const target = executionKey(path, iteration);
+      const stepId = compensationFor.get(done)?.stepId;
+      if (stepId === undefined || planned.has(target) || broken.has(stepId)) return [];
+      return [{ stepId, target }];
+    });
+}
+
+function awaitedOf(
+  { compensationFor }: Definition,
+  { snapshot, commands }: Decision,
+): readonly AwaitedExecution[] {
+  return Object.values(snapshot.live).flatMap(({ phase, stepId, path, iteration }) => {
+    const compensatedBy = compensationFor.get(stepId)?.stepId;
+    const grace = commands.find(
+      (command) =>
+        command.kind === "setTimer" &&
+        command.timer === "grace" &&
+        command.path === path &&
+        command.iteration === iteration,
+    );
+    if (phase !== "AWAITED" || compensatedBy === undefined || grace?.kind !== "setTimer") return [];
+    return [{ stepId, target: executionKey(path, iteration), compensatedBy, until: grace.dueAt }];
+  });
+}
+
+/** What was live and is not any more, but for what was only about to be entered. */
+function stoppedOf(before: Snapshot, { snapshot }: Decision): readonly string[] {
+  return Object.entries(before.live).flatMap(([key, { phase }]) =>
+    phase === "READY" || Object.hasOwn(snapshot.live, key) ? [] : [key],
+  );
+}

@@ -1,0 +1,125 @@
+import { eventually } from "@millrace/testkit";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { openTestApi, type TestApi } from "./support.ts";
+
+// What can be asked about one instance beside what it is.
+
+let api: TestApi;
+beforeAll(async () => {
+  api = await openTestApi({ isWorking: true });
+  await api.call("PUT", "/v1/definitions/booking", booking);
+});
+afterAll(() => api.close());
+
+/** Two things are done and can be undone, then it waits for a payment. */
+const booking = {
+  id: "booking",
+  variables: { total: 1 },
+  steps: [
+    { stepId: "room", type: "TASK", taskId: "echo", transitions: { default: "car" } },
+    {
+      stepId: "car",
+      type: "TASK",
+      taskId: "echo",
+      input: { car: "${ input.car }" },
+      transitions: { default: "pay" },
+    },
+    {
+      stepId: "pay",
+      type: "EVENT_WAIT",
+      eventPattern: "paid",
+      eventCondition: "event.payload.order === workflow.input.order && event.payload.amount > 10",
+      eventTimeout: { duration: "P1D" },
+    },
+  ],
+  compensationSteps: [
+    {
+      stepId: "free_room",
+      compensationFor: "room",
+      type: "TASK",
+      taskId: "echo",
+      input: { room: "${ steps.room.output.room }" },
+    },
+    {
+      stepId: "free_car",
+      compensationFor: "car",
+      type: "TASK",
+      taskId: "echo",
+      condition: "steps.car.output.car !== 'none'",
+      input: { car: "${ steps.car.output.car }" },
+    },
+  ],
+};
+
+async function untilPayment(input: object): Promise<string> {
+  const { body } = await api.call("POST", "/v1/instances", { workflowId: "booking", input });
+  await eventually("it waits for the payment", async () => {
+    const { body: now } = await api.call("GET", `/v1/instances/${body.id}`);
+    return now.status === "WAITING_FOR_EVENT";
+  });
+  return body.id;
+}
+
+const ask = async (id: string, what: string) => api.call("GET", `/v1/instances/${id}/${what}`);
+const missing = "01890a5d-ac96-774b-bcce-b302099a8057";
+
+test("a compensation plan is what a cancel then runs, and asking for it changes nothing", async () => {
+  const id = await untilPayment({ order: 1, room: "12", car: "small" });
+  const before = await api.call("GET", `/v1/instances/${id}`);
+
+  const { status, body: plan } = await ask(id, "compensation-plan?reason=no+money");
+
+  expect(status).toBe(200);
+  expect(plan).toMatchObject({
+    instanceId: id,
+    version: before.body.version,
+    status: "WAITING_FOR_EVENT",
+    cancellable: true,
+    plan: ["free_car", "free_room"],
+    steps: [
+      {
+        stepId: "free_car",
+        compensationFor: "car",
+        executionId: "car#1",
+        taskId: "echo",
+        input: { car: "small" },
+      },
+      { stepId: "free_room", compensationFor: "room", input: { room: "12" } },
+    ],
+    awaited: [],
+    stopped: ["pay#1"],
+    skipped: [],
+    failed: [],
+  });
+  expect((await api.call("GET", `/v1/instances/${id}`)).body).toEqual(before.body);
+
+  await api.call("POST", `/v1/instances/${id}/cancel`, { reason: "no money" });
+  const { body: done } = await api.call("GET", `/v1/instances/${id}?wait=20`);
+  expect(done.compensation).toMatchObject({ plan: plan.plan, completed: plan.plan });
+  const { steps } = done.compensation;
+  expect([steps.free_car.output, steps.free_room.output]).toEqual(
+    plan.steps.map((step: { readonly input: unknown }) => step.input),
+  );
+});
+
+test("a compensation plan names what a false condition leaves out", async () => {
+  const id = await untilPayment({ order: 2, room: "12", car: "none" });
+
+  const { body } = await ask(id, "compensation-plan");
+
+  expect(body.plan).toEqual(["free_room"]);
+  expect(body.skipped).toEqual([
+    { stepId: "free_car", compensationFor: "car", executionId: "car#1" },
+  ]);
+});
+
+test("an instance that has ended has nothing to cancel; one that is not there is a 404", async () => {
+  const id = await untilPayment({ order: 3 });
+  await api.call("POST", `/v1/instances/${id}/cancel`, { shouldCompensate: false });
+
+  const ended = await ask(id, "compensation-plan");
+  const unknown = await ask(missing, "compensation-plan");
+
+  expect(ended.body).toMatchObject({ status: "CANCELLED", cancellable: false, plan: [] });
+  expect([unknown.status, unknown.body.code]).toEqual([404, "INSTANCE_NOT_FOUND"]);
+});
