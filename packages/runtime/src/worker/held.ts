@@ -1,6 +1,7 @@
 import type { Definition, Reads, Snapshot, TaskCall } from "@millrace/engine";
 import type { ClaimedStep, Json } from "@millrace/store";
 import type { TaskContext } from "@millrace/sdk";
+import type { Abort } from "./abort.ts";
 import type { KnownTask } from "./task-registry.ts";
 
 /** A step execution that this worker holds, and all that running it takes. */
@@ -13,8 +14,9 @@ export interface Held {
   readonly call: TaskCall;
   readonly known: KnownTask;
   /** Aborted when the result no longer counts, or only counts for the compensation. */
-  readonly abort: AbortController;
-  readonly log: TaskContext["logger"];
+  readonly abort: Abort;
+  /** Made when it is asked for. */
+  readonly log: () => TaskContext["logger"];
   /** Rows of this instance that the chain has met, valid at the snapshot's version. */
   readonly reads: Reads;
   reportProgress(progress: Json | undefined): void;

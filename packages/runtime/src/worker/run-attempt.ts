@@ -68,7 +68,7 @@ async function firstOf(held: Held): Promise<Ended> {
   const isCompensable = held.definition.compensationFor.has(step.stepId);
   const graceMs = isCompensable ? awaitedGraceMs : abortGraceMs;
   const lost = new Promise<Ended>((resolve) => {
-    abort.signal.addEventListener("abort", () => {
+    abort.onAbort(() => {
       timers.add(after(graceMs, () => resolve({ kind: "lost" })));
     });
   });
@@ -100,7 +100,7 @@ function inputOf({ step, snapshot }: Held): unknown {
 }
 
 function contextOf(held: Held, heartbeat: (progress?: Json) => void): TaskContext {
-  const { step, snapshot, abort, log } = held;
+  const { step, snapshot } = held;
   const executionId = `${snapshot.id}.${executionKey(step.path, step.iteration)}`;
   return {
     idempotencyKey: executionId,
@@ -117,8 +117,13 @@ function contextOf(held: Held, heartbeat: (progress?: Json) => void): TaskContex
       userId: snapshot.userId,
       input: snapshot.input,
     },
-    signal: abort.signal,
-    logger: log,
+    // Made for those who ask.
+    get signal() {
+      return held.abort.signal;
+    },
+    get logger() {
+      return held.log();
+    },
     heartbeat,
   };
 }

@@ -15,6 +15,7 @@ import { groupCalls } from "../group.ts";
 import { newWorkerId } from "../ids.ts";
 import { enqueueDue } from "../perform.ts";
 import type { Services } from "../services.ts";
+import { openAbort } from "./abort.ts";
 import { advanceInstance } from "./advance-instance.ts";
 import { startBeat } from "./beat.ts";
 import { builtInTasks } from "./built-in-tasks.ts";
@@ -200,6 +201,7 @@ function holdStep(
 ): Held {
   const { tenantId, id: instanceId } = snapshot;
   const { stepId, path, iteration, attempt, fence } = step;
+  let log: ReturnType<Held["log"]> | undefined;
   return {
     workerId: id,
     snapshot,
@@ -208,8 +210,8 @@ function holdStep(
     call,
     known,
     reads,
-    abort: new AbortController(),
-    log: services.log.child({ instanceId, stepId, attempt }),
+    abort: openAbort(),
+    log: () => (log ??= services.log.child({ instanceId, stepId, attempt })),
     reportProgress: (value) =>
       progress.report(
         { tenantId, instanceId, path, iteration, fence, workerId: id },
