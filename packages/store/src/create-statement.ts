@@ -70,8 +70,8 @@ const createSource = rowSource<Owned<undefined>>({
   user_id: { type: "text", of: ({ draft }) => draft.next.userId },
   deadline: { type: "timestamptz", of: ({ draft }) => draft.commit.create?.deadline },
   start_event_id: { type: "text", of: ({ draft }) => draft.next.startEventId },
-  metadata: { type: "json", of: ({ draft }) => draft.metadata },
-  input: { type: "json", of: ({ draft }) => draft.input },
+  metadata: { type: "json", of: ({ draft }) => draft.texts.metadata },
+  input: { type: "json", of: ({ draft }) => draft.texts.input },
   created_at: { type: "timestamptz", of: ({ draft }) => draft.next.createdAt },
   has_key: { type: "boolean", of: ({ draft }) => draft.commit.create?.idempotency !== undefined },
 });

@@ -26,19 +26,7 @@ export interface Draft extends Key {
   readonly next: Snapshot;
   readonly at: Date;
   readonly actor: string;
-  /** Undefined: as they were. */
-  readonly variables: string | undefined;
-  /** Of a first commit only. */
-  readonly input: string | null;
-  readonly metadata: string | null;
-  readonly output: string | undefined;
-  readonly error: string | undefined;
-  readonly cancellation: string | undefined;
-  readonly compensation: string | undefined;
-  readonly frontier: string;
-  readonly signals: string;
-  readonly changes: string;
-  readonly entries: string;
+  readonly texts: Texts;
   readonly needs: readonly NeededStep[];
   readonly freeWaits: readonly Place[];
   readonly inserts: readonly StepInsert[];
@@ -53,6 +41,22 @@ export interface Draft extends Key {
   readonly rows: number;
   /** Length of the JSON texts among its values. */
   readonly size: number;
+}
+
+/** JSON of the instance's row and of the history's; undefined where the column stays as it was. */
+export interface Texts {
+  readonly variables: string | undefined;
+  readonly output: string | undefined;
+  readonly error: string | undefined;
+  readonly cancellation: string | undefined;
+  readonly compensation: string | undefined;
+  readonly frontier: string;
+  readonly signals: string;
+  readonly changes: string;
+  readonly entries: string;
+  /** Of a first commit only. */
+  readonly input: string | undefined;
+  readonly metadata: string | undefined;
 }
 
 export interface Place {
@@ -94,14 +98,10 @@ type CommandOf<K extends Command["kind"]> = Extract<Command, { kind: K }>;
 
 /** @throws RangeError where a value cannot be stored. */
 export function draftOf(commit: Commit): Draft {
-  const { previous, decision, signals, at, actor, holds } = commit;
+  const { previous, decision, at, actor, holds } = commit;
   const { snapshot: next, guards, commands } = decision;
   const settles = commands.some(({ kind }) => kind === "settle");
-  const isFirst = previous.version === 0;
-  const changed = (field: keyof Snapshot): string | undefined => {
-    if (isFirst ? next[field] === null : previous[field] === next[field]) return undefined;
-    return jsonText(next[field]);
-  };
+  const texts = textsOf(commit);
   const inserts = insertsOf(commit);
   const updates = decision.updates.map((row) => ({
     row,
@@ -125,21 +125,7 @@ export function draftOf(commit: Commit): Draft {
   const closes = kept.filter((command) => command.kind === "closeWait");
   const sets = kept.filter((command) => command.kind === "setTimer");
   const clears = kept.filter((command) => command.kind === "clearTimer");
-  const texts = {
-    variables: changed("variables"),
-    output: changed("output"),
-    error: changed("error"),
-    cancellation: changed("cancellation"),
-    compensation: changed("compensation"),
-    frontier: jsonText(encodeFrontier(next)),
-    signals: jsonText(observed(decision.observedRunning, signals).map(storedSignal)),
-    changes: jsonText(changesBetween(isFirst ? blankSnapshot(previous) : previous, next)),
-    entries: jsonText(decision.entries),
-    input: isFirst ? jsonText(next.input) : null,
-    metadata: commit.create?.metadata == null ? null : jsonText(commit.create.metadata),
-  };
   return {
-    ...texts,
     tenantId: previous.tenantId,
     instanceId: previous.id,
     commit,
@@ -148,6 +134,7 @@ export function draftOf(commit: Commit): Draft {
     next,
     at,
     actor,
+    texts,
     needs,
     freeWaits: guards.filter((guard) => guard.kind === "waitUnmatched"),
     inserts,
@@ -159,11 +146,42 @@ export function draftOf(commit: Commit): Draft {
     clears,
     settles,
     rows: needs.length + inserts.length + updates.length + opens.length + sets.length,
-    size:
-      sizeOf(Object.values(texts)) +
-      sizeOf(inserts.flatMap(({ input, output }) => [input, output])) +
-      sizeOf(updates.map(({ output }) => output)),
+    size: sizeOf(texts, inserts, updates),
   };
+}
+
+function textsOf({ previous, decision, signals, create }: Commit): Texts {
+  const { snapshot: next, observedRunning, entries } = decision;
+  const isFirst = previous.version === 0;
+  const changed = (field: keyof Snapshot): string | undefined => {
+    if (isFirst ? next[field] === null : previous[field] === next[field]) return undefined;
+    return jsonText(next[field]);
+  };
+  return {
+    variables: changed("variables"),
+    output: changed("output"),
+    error: changed("error"),
+    cancellation: changed("cancellation"),
+    compensation: changed("compensation"),
+    frontier: jsonText(encodeFrontier(next)),
+    signals: jsonText(observed(observedRunning, signals).map(storedSignal)),
+    changes: jsonText(changesBetween(isFirst ? blankSnapshot(previous) : previous, next)),
+    entries: jsonText(entries),
+    input: isFirst ? jsonText(next.input) : undefined,
+    metadata: create?.metadata == null ? undefined : jsonText(create.metadata),
+  };
+}
+
+function sizeOf(
+  { variables, output, signals, changes, entries, input, metadata }: Texts,
+  inserts: readonly StepInsert[],
+  updates: readonly StepUpdate[],
+): number {
+  let size = signals.length + changes.length + entries.length;
+  for (const text of [variables, output, input, metadata]) size += text?.length ?? 0;
+  for (const row of inserts) size += (row.input?.length ?? 0) + (row.output?.length ?? 0);
+  for (const row of updates) size += row.output?.length ?? 0;
+  return size;
 }
 
 /**
@@ -227,10 +245,6 @@ function waitInsert(wait: NewWait): WaitInsert {
 
 function hashOf(key: NewWait["key"]): string | null {
   return key === "NEVER" ? null : keyHashOf(key);
-}
-
-function sizeOf(texts: readonly (string | null | undefined)[]): number {
-  return texts.reduce((sum, text) => sum + (text?.length ?? 0), 0);
 }
 
 function optionalJson(value: NewExecution["output"]): string | undefined {

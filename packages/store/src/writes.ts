@@ -67,14 +67,12 @@ export function own(drafts: readonly Draft[]): readonly Owned<undefined>[] {
   return drafts.map((draft, ix) => ({ ix, draft, row: undefined }));
 }
 
-/** A source of rows that carry their commit's index and their whole key. */
+/** A source of rows that belong to commits, and carry their index. */
 export function ownedSource<Row>(
   columns: Readonly<Record<string, { type: Column<Row>["type"]; of: (row: Row) => Value }>>,
 ): RowSource<Owned<Row>> {
   return rowSource<Owned<Row>>({
     ix: { type: "integer", of: ({ ix }) => ix },
-    tenant_id: { type: "text", of: ({ draft }) => draft.tenantId },
-    instance_id: { type: "uuid", of: ({ draft }) => draft.instanceId },
     ...Object.fromEntries(
       Object.entries(columns).map(([name, { type, of }]) => [
         name,
@@ -84,11 +82,18 @@ export function ownedSource<Row>(
   });
 }
 
+/**
+ * The key of the instance that a row belongs to, out of the commits' own parameters, which every
+ * statement has first. Arrays of their own for each kind of row cost 5 µs of server CPU a commit.
+ */
+const tenantOf = "($2::text[])[x.ix + 1]";
+const instanceOf = "($3::uuid[])[x.ix + 1]";
+
 export const isWritten = "x.ix = any ((select ixs from go)::integer[])";
 
 /** Whether a row is the one that `x` names. */
 export function samePlace(alias: string): string {
-  return `${alias}.tenant_id = x.tenant_id and ${alias}.instance_id = x.instance_id
+  return `${alias}.tenant_id = ${tenantOf} and ${alias}.instance_id = ${instanceOf}
       and ${alias}.path = x.path and ${alias}.iteration = x.iteration`;
 }
 
@@ -143,7 +148,7 @@ function insertSteps(from: From): string {
       priority, compensates, input, output, error, completion, timeout_ms, heartbeat_timeout_ms,
       created_at, started_at, completed_at, fence, deliveries, worker_id, carrier, look_at,
       due_at, due_clock, timeout_at, task_retry)
-    select x.tenant_id, x.instance_id, x.path, x.iteration, x.step_id, x.type, x.status, x.attempt,
+    select ${tenantOf}, ${instanceOf}, x.path, x.iteration, x.step_id, x.type, x.status, x.attempt,
       x.task_id, x.queue, x.priority, x.compensates, x.input, x.output, x.error, x.completion,
       x.timeout_ms, x.heartbeat_timeout_ms, statement_timestamp(),
       case when x.worker_id is null then x.started_at else statement_timestamp() end,
@@ -204,6 +209,7 @@ function updateSteps(from: From): string {
       blocked = null,
       -- Those of one attempt: an attempt that failed was not the death of its worker.
       deliveries = case when x.status = 'RETRYING' then 0 else s.deliveries end,
+      lapses = case when x.status = 'RETRYING' then 0 else s.lapses end,
       ${["carrier", "due_at", "due_clock", "timeout_at"].map(whileRunning).join(", ")}
     from ${from("x")}
     where ${isWritten} and ${samePlace("s")})`;
@@ -231,7 +237,7 @@ function openWaits(from: From): string {
     insert into waits (
       tenant_id, instance_id, path, iteration, step_id, purpose, pattern, event_paths, key_hash,
       deliver, opened_at, lookback_from, looked_back)
-    select x.tenant_id, x.instance_id, x.path, x.iteration, x.step_id, x.purpose, x.pattern,
+    select ${tenantOf}, ${instanceOf}, x.path, x.iteration, x.step_id, x.purpose, x.pattern,
       x.event_paths, x.key_hash, x.deliver, statement_timestamp(), x.lookback_from,
       x.lookback_from is null
     from ${from("x")}
@@ -277,7 +283,7 @@ const places = ownedSource<Draft["closes"][number]>({
 function setTimers(from: From): string {
   return `timed as (
     insert into timers (tenant_id, instance_id, path, iteration, kind, attempt, due_at, look_at)
-    select x.tenant_id, x.instance_id, x.path, x.iteration, x.kind, x.attempt, x.due_at, x.due_at
+    select ${tenantOf}, ${instanceOf}, x.path, x.iteration, x.kind, x.attempt, x.due_at, x.due_at
     from ${from("x")}
     where ${isWritten}
     on conflict (tenant_id, instance_id, path, iteration, kind) do update
@@ -303,7 +309,7 @@ function settle(from: From): readonly string[] {
   return ["waits", "timers", "event_deliveries"].map(
     (table) => `settled_${table} as (
     delete from ${table} t using ${from("x")}
-    where ${isWritten} and t.tenant_id = x.tenant_id and t.instance_id = x.instance_id)`,
+    where ${isWritten} and t.tenant_id = ${tenantOf} and t.instance_id = ${instanceOf})`,
   );
 }
 
@@ -403,15 +409,15 @@ export const commitSource = rowSource<Owned<undefined>>({
   actor: { type: "text", of: ({ draft }) => draft.actor },
   status: { type: "text", of: ({ draft }) => draft.next.status },
   priority: { type: "integer", of: ({ draft }) => draft.next.priority },
-  variables: { type: "jsonb", of: ({ draft }) => draft.variables },
-  snapshot: { type: "json", of: ({ draft }) => draft.frontier },
-  output: { type: "json", of: ({ draft }) => draft.output },
-  error: { type: "json", of: ({ draft }) => draft.error },
-  cancellation: { type: "json", of: ({ draft }) => draft.cancellation },
-  compensation: { type: "json", of: ({ draft }) => draft.compensation },
+  variables: { type: "jsonb", of: ({ draft }) => draft.texts.variables },
+  snapshot: { type: "json", of: ({ draft }) => draft.texts.frontier },
+  output: { type: "json", of: ({ draft }) => draft.texts.output },
+  error: { type: "json", of: ({ draft }) => draft.texts.error },
+  cancellation: { type: "json", of: ({ draft }) => draft.texts.cancellation },
+  compensation: { type: "json", of: ({ draft }) => draft.texts.compensation },
   started_at: { type: "timestamptz", of: ({ draft }) => draft.next.startedAt },
   completed_at: { type: "timestamptz", of: ({ draft }) => draft.next.completedAt },
-  signals: { type: "json", of: ({ draft }) => draft.signals },
-  changes: { type: "json", of: ({ draft }) => draft.changes },
-  entries: { type: "json", of: ({ draft }) => draft.entries },
+  signals: { type: "json", of: ({ draft }) => draft.texts.signals },
+  changes: { type: "json", of: ({ draft }) => draft.texts.changes },
+  entries: { type: "json", of: ({ draft }) => draft.texts.entries },
 });
