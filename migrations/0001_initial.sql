@@ -81,6 +81,8 @@ create table step_executions (
   -- who holds it
   fence integer not null default 0,
   deliveries integer not null default 0,
+  -- deliveries of this attempt that ended with the silence of their worker
+  lapses integer not null default 0,
   worker_id uuid,
   carrier text collate "C",
   awaited boolean not null default false,

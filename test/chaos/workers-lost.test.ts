@@ -125,6 +125,26 @@ test.concurrent("C16: attempts that failed are not counted as deaths of their wo
   await expectNothingLeft(installation);
 }, 180_000);
 
+test.concurrent("C16: hand-overs at the end of workers are not counted as deaths", async (context) => {
+  const installation = await open(context, { workers: 1, env: { MILLRACE_GRACE: "PT0S" } });
+  const { client, ledger } = installation;
+  ledger.answer({ times: 6, until: () => new Promise(() => {}) });
+  const { id } = await client.instances.start({ workflowId: definition.id, input: {} });
+
+  // Six rollouts in the middle of one step, and a death after them.
+  for (let run = 1; run <= 6; run += 1) {
+    const entry = await eventually(`run ${run}`, () => ledger.entries[run - 1], {
+      timeoutMs: 60_000,
+    });
+    process.kill(Number(entry.details["pid"]), run < 6 ? "SIGTERM" : "SIGKILL");
+  }
+  const ended = await client.instances.wait(id, { timeoutMs: 60_000 });
+
+  expect(ended).toMatchObject({ status: "COMPLETED" });
+  expect(ended.state.steps["harm"]).toMatchObject({ attempts: 1, deliveries: 7 });
+  await expectNothingLeft(installation);
+}, 180_000);
+
 test.concurrent("C37: a cancelled task that does not stop gives its place in the worker back all the same", async (context) => {
   const installation = await open(context, { workers: 1, env: { MILLRACE_CONCURRENCY: "1" } });
   const { client, ledger } = installation;

@@ -54,7 +54,10 @@ const dueSteps = prepared(
 export interface LapseOptions {
   /** Age of a beat beyond which its worker counts as gone. */
   readonly lapseMs: number;
-  /** Runs after which an execution that keeps killing its workers is not handed on any more. */
+  /**
+   * Deaths of workers after which an execution is not handed on any more. What a worker handed back
+   * itself, at its shutdown say, is none.
+   */
   readonly mostDeliveries: number;
   readonly limit: number;
   /** Only what travels under this job: what a redelivered job may take over. */
@@ -64,7 +67,7 @@ export interface LapseOptions {
 export interface Lapsed {
   /** PENDING again, at the next fence. */
   readonly free: readonly DueStep[];
-  /** Untouched: to be poisoned. */
+  /** Untouched: to be poisoned. Their deliveries are those that ended so. */
   readonly poisoned: readonly (DueStep & { readonly deliveries: number })[];
 }
 
@@ -74,7 +77,7 @@ export interface Lapsed {
  */
 export async function takeLapsedSteps(db: Db, options: LapseOptions): Promise<Lapsed> {
   const { lapseMs, mostDeliveries, limit, carrier = null } = options;
-  const rows = await run<DueRow & { deliveries: number; is_free: boolean }>(db, lapsedSteps, [
+  const rows = await run<DueRow & { lapses: number; is_free: boolean }>(db, lapsedSteps, [
     lapseMs,
     mostDeliveries,
     limit,
@@ -84,14 +87,14 @@ export async function takeLapsedSteps(db: Db, options: LapseOptions): Promise<La
     free: rows.filter((row) => row.is_free).map(dueStepOf),
     poisoned: rows
       .filter((row) => !row.is_free)
-      .map((row) => ({ ...dueStepOf(row), deliveries: row.deliveries })),
+      .map((row) => ({ ...dueStepOf(row), deliveries: row.lapses })),
   };
 }
 
 const lapsedSteps = prepared(
   "lapsed_steps",
   `with lapsed as materialized (
-    select ${dueColumns}, s.deliveries from step_executions s
+    select ${dueColumns}, s.lapses + 1 as lapses from step_executions s
     left join workers w on w.id = s.worker_id
     where s.status = 'RUNNING' and s.worker_id is not null and not s.awaited
       and coalesce(w.beat_at, '-infinity') < clock_timestamp() - $1::bigint * interval '1 ms'
@@ -103,13 +106,13 @@ const lapsedSteps = prepared(
     update step_executions s
     set status = 'PENDING', fence = s.fence + 1, worker_id = null, carrier = null,
       look_at = statement_timestamp() + interval '30 s', looks = 0,
-      due_at = null, due_clock = null, timeout_at = null
+      due_at = null, due_clock = null, timeout_at = null, lapses = x.lapses
     from lapsed x
-    where ${samePlace} and x.deliveries < $2
-    returning ${dueColumns}, s.deliveries, true as is_free)
+    where ${samePlace} and x.lapses < $2
+    returning ${dueColumns}, s.lapses, true as is_free)
   select * from freed
   union all
-  select *, false from lapsed where deliveries >= $2`,
+  select *, false from lapsed where lapses >= $2`,
 );
 
 /** An attempt whose clock ran out, and whose worker has not said so. */

@@ -1,4 +1,4 @@
-import type { ColumnType, GeneratedAlways } from "kysely";
+import type { ColumnType, Generated, GeneratedAlways } from "kysely";
 import type { JsonObject } from "@millrace/engine";
 
 /**
@@ -87,6 +87,7 @@ export interface StepsTable {
   readonly completed_at: OptionalTime;
   readonly fence: number;
   readonly deliveries: number;
+  readonly lapses: Generated<number>;
   readonly worker_id: string | null;
   readonly carrier: string | null;
   readonly awaited: boolean;

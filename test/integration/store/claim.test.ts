@@ -225,7 +225,7 @@ test("what a silent worker holds is freed once, what an awaited step does is lef
 test("a step that has killed too many workers is shown and not handed on", async () => {
   const { db } = database;
   const snapshot = await claimedBy(workerId());
-  await sql`update step_executions set deliveries = 5`.execute(db);
+  await sql`update step_executions set lapses = 4`.execute(db);
 
   const lapsed = await takeLapsedSteps(db, { lapseMs: 4_000, mostDeliveries: 5, limit: 10 });
 

@@ -32,9 +32,10 @@ parentPort?.on(
 
 while (!stopped) {
   try {
-    if (!stale && !(await beat.pulse(id))) {
-      stale = true;
-      parentPort?.postMessage({ kind: "stale" });
+    if (!stale) {
+      const isAlive = await beat.pulse(id);
+      stale = !isAlive;
+      parentPort?.postMessage({ kind: isAlive ? "beating" : "stale" });
     }
   } catch {
     // The database is away; the next beat finds out whether that lasted too long.

@@ -11,7 +11,10 @@ interface BeatOptions {
   readonly onStale: () => Promise<string>;
 }
 
-/** Starts the thread that beats. Run from the sources, it uses the built file beside them. */
+/**
+ * Starts the thread that beats, and returns once it does: a worker that takes steps before would count
+ * as gone while its thread is still starting. Run from the sources, it uses the built file beside them.
+ */
 export async function startBeat(
   { database, log }: Services,
   { workerId, onStale }: BeatOptions,
@@ -25,7 +28,12 @@ export async function startBeat(
   });
   let stopping = false;
 
-  thread.on("message", () => {
+  let sayBeating: () => void = () => {};
+  const beating = new Promise<void>((resolve) => {
+    sayBeating = resolve;
+  });
+  thread.on("message", ({ kind }: { readonly kind: "beating" | "stale" }) => {
+    if (kind === "beating") return sayBeating();
     log.warn("the beat was silent for too long; taking a new id");
     onStale().then(
       (id) => thread.postMessage({ kind: "id", id }),
@@ -38,6 +46,7 @@ export async function startBeat(
     if (!stopping) throw new Error("the beat thread ended");
   });
 
+  await beating;
   return {
     async stop() {
       stopping = true;
