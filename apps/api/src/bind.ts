@@ -10,6 +10,7 @@ import {
   type Services,
   startInstance,
   startInstances,
+  stateAt,
   waitUntilSettled,
   watchServices,
 } from "@millrace/runtime";
@@ -25,6 +26,7 @@ import {
 import { historyPage } from "./history.ts";
 import { planView } from "./plan-view.ts";
 import type { Caller, Runtime } from "./runtime.ts";
+import { stateView } from "./state-view.ts";
 import { type DefinitionFacts, definitionSummary, definitionView, instanceView } from "./views.ts";
 
 /** What the routes ask for, done with the services of this process. */
@@ -93,6 +95,10 @@ export function bindRuntime(services: Services): Runtime {
     planCompensation: (caller, id, reason) =>
       forOwner(services, caller, id, async (owner) =>
         planView(await planCompensation(services, owner, id, reason)),
+      ),
+    readState: (caller, id, version) =>
+      forOwner(services, caller, id, async (owner) =>
+        stateView(await stateAt(services, owner, id, version)),
       ),
     readHistory: (caller, instanceId, query) =>
       forOwner(services, caller, instanceId, async ({ tenantId }) => {

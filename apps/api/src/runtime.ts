@@ -14,6 +14,7 @@ import type {
   ReadinessView,
   RegisterAnswer,
   StartInstanceRequest,
+  StateAtView,
   VariableFilter,
 } from "@millrace/contract";
 
@@ -80,6 +81,11 @@ export interface Runtime {
    * @throws InstanceNotFoundError
    */
   planCompensation(caller: Caller, id: string, reason?: string): Promise<CompensationPlanView>;
+  /**
+   * @param version Default: the latest.
+   * @throws InstanceNotFoundError, VersionNotFoundError
+   */
+  readState(caller: Caller, id: string, version?: number): Promise<StateAtView>;
   /** `undefined` where there is no such instance. */
   readHistory(caller: Caller, id: string, query: HistoryQuery): Promise<HistoryPage | undefined>;
 

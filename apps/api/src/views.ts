@@ -202,7 +202,7 @@ export function definitionView(stored: StoredDefinition): DefinitionView {
   return { ...definitionSummary(stored), definition: stored.document };
 }
 
-function time(value: Date | null): string | null {
+export function time(value: Date | null): string | null {
   return value && value.toISOString();
 }
 

@@ -42,6 +42,7 @@ export async function createFakeApp(overrides: Partial<Runtime> = {}): Promise<F
     listInstances: note("listInstances", () => ({ items: [view()], nextCursor: null })),
     cancelInstance: note("cancelInstance", () => view({ status: "CANCELLED", version: 8 })),
     planCompensation: note("planCompensation", () => plan),
+    readState: note("readState", () => stateAt),
     readHistory: note("readHistory", () => ({ items: [], nextCursor: null })),
     publishEvent: note("publishEvent", () => published),
     publishEvents: note("publishEvents", (events: readonly unknown[]) =>
@@ -72,6 +73,26 @@ const plan = {
   stopped: [],
   skipped: [],
   failed: [],
+};
+
+const stateAt = {
+  id: "01890a5d-ac96-774b-bcce-b302099a8057",
+  workflowId: "order",
+  workflowVersion: 1,
+  version: 7,
+  latestVersion: 7,
+  at: "2026-01-31T12:00:00.000Z",
+  status: "RUNNING" as const,
+  input: null,
+  output: null,
+  error: null,
+  state: { variables: {}, steps: {}, waitingFor: [] },
+  compensation: null,
+  cancellation: null,
+  progress: { completed: 0, total: 2 },
+  createdAt: "2026-01-31T12:00:00.000Z",
+  startedAt: null,
+  completedAt: null,
 };
 
 export const ID = "01890a5d-ac96-774b-bcce-b302099a8057";

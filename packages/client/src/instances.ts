@@ -16,6 +16,7 @@ import {
   type RetryRequest,
   type StartBatchAnswer,
   type StartInstanceRequest,
+  type StateAtView,
 } from "@millrace/contract";
 import { MillraceWaitTimeoutError } from "./errors.ts";
 import { type CallOptions, sleep, type Transport } from "./transport.ts";
@@ -160,6 +161,20 @@ export function instanceCalls(send: Transport) {
         method: "GET",
         path: `${pathOf(id)}/compensation-plan`,
         query: { reason },
+        ...options,
+      });
+      return data;
+    },
+
+    /** As it was at one of its versions; the latest where none is named. */
+    async state(
+      id: string,
+      { version, ...options }: CallOptions & { readonly version?: number | undefined } = {},
+    ): Promise<StateAtView> {
+      const { data } = await send<StateAtView>({
+        method: "GET",
+        path: `${pathOf(id)}/state`,
+        query: { version },
         ...options,
       });
       return data;

@@ -127,6 +127,7 @@ export {
   variableFiltersOf,
 } from "./instances.ts";
 export { HealthView, ReadinessView, StatsView } from "./operations.ts";
+export { StateAtView, StateQuery, StepAtView } from "./state-at.ts";
 export { DEFAULT_PAGE_SIZE, type Page, pageOf, PageQuery, pageQueryFields } from "./pagination.ts";
 export {
   ERROR_CODES,

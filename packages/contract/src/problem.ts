@@ -20,6 +20,7 @@ export const ERROR_CODES = {
   WORKFLOW_NOT_FOUND: { status: 404, title: "No such workflow" },
   DEFINITION_NOT_FOUND: { status: 404, title: "No such workflow definition" },
   INSTANCE_NOT_FOUND: { status: 404, title: "No such instance" },
+  VERSION_NOT_FOUND: { status: 404, title: "No such version of the instance" },
   METHOD_NOT_ALLOWED: { status: 405, title: "Method not allowed" },
   STATUS_CONFLICT: { status: 409, title: "Not possible in this status" },
   IDEMPOTENCY_CONFLICT: { status: 409, title: "Idempotency key used for another request" },

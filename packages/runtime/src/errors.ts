@@ -55,6 +55,18 @@ export class InstanceNotFoundError extends MillraceError {
   }
 }
 
+export class VersionNotFoundError extends MillraceError {
+  override readonly name = "VersionNotFoundError";
+  readonly code = "VERSION_NOT_FOUND";
+  constructor(instanceId: string, version: number, latest?: number) {
+    super(
+      latest === undefined
+        ? `the history of instance ${instanceId} does not reach version ${version}`
+        : `instance ${instanceId} has no version ${version} yet; it is at ${latest}`,
+    );
+  }
+}
+
 export class StatusConflictError extends MillraceError {
   override readonly name = "StatusConflictError";
   readonly code = "STATUS_CONFLICT";

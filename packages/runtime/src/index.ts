@@ -14,6 +14,7 @@ export {
   PreconditionFailedError,
   ReservedPatternError,
   StatusConflictError,
+  VersionNotFoundError,
   WorkflowNotFoundError,
 } from "./errors.ts";
 export type { Problem } from "./errors.ts";
@@ -26,6 +27,8 @@ export { closeServices, openServices } from "./services.ts";
 export type { Caller, Services, ServicesSettings } from "./services.ts";
 export { startInstance, startInstances } from "./start-instance.ts";
 export type { Started, StartRequest } from "./start-instance.ts";
+export { stateAt } from "./state-at.ts";
+export type { ExecutionAt, StateAt } from "./state-at.ts";
 export { waitUntilSettled } from "./wait-until-settled.ts";
 export { runWorker } from "./worker/run-worker.ts";
 export type { RunningWorker, WorkerOptions } from "./worker/run-worker.ts";

@@ -123,3 +123,55 @@ test("an instance that has ended has nothing to cancel; one that is not there is
   expect(ended.body).toMatchObject({ status: "CANCELLED", cancellable: false, plan: [] });
   expect([unknown.status, unknown.body.code]).toEqual([404, "INSTANCE_NOT_FOUND"]);
 });
+
+test("the state of every version is what an instance was at it, the latest is what it is", async () => {
+  const id = await untilPayment({ order: 4, room: "12", car: "small" });
+  const { body: waiting } = await api.call("GET", `/v1/instances/${id}`);
+  await api.call("POST", `/v1/instances/${id}/cancel`, { reason: "no money" });
+  const { body: done } = await api.call("GET", `/v1/instances/${id}?wait=20`);
+  const at = async (version: number) => (await ask(id, `state?version=${version}`)).body;
+
+  const first = await at(1);
+  expect(first).toMatchObject({ version: 1, status: "RUNNING", latestVersion: done.version });
+  expect(first.state).toMatchObject({ variables: { total: 1 }, steps: { room: { output: null } } });
+  expect(first.state.steps.car).toBeUndefined();
+
+  const before = await at(waiting.version);
+  expect(before).toMatchObject({ status: "WAITING_FOR_EVENT", cancellation: null });
+  expect(before.state.waitingFor).toMatchObject([
+    { stepId: "pay", kind: "EVENT", eventPattern: "paid" },
+  ]);
+  expect(before.state.steps).toMatchObject({
+    room: { status: "COMPLETED", output: { room: "12" } },
+    car: { status: "COMPLETED", output: { car: "small" }, attempts: 1 },
+    pay: { status: "WAITING" },
+  });
+
+  const latest = (await ask(id, "state")).body;
+  expect(latest).toMatchObject({
+    version: done.version,
+    status: "CANCELLED",
+    cancellation: done.cancellation,
+    completedAt: done.completedAt,
+    compensation: {
+      completed: ["free_car", "free_room"],
+      steps: { free_car: { status: "COMPLETED", output: { car: "small" } } },
+    },
+  });
+  expect(latest.state.steps.pay.status).toBe("CANCELLED");
+});
+
+test.each([
+  ["0", 400, "INVALID_QUERY"],
+  ["-1", 400, "INVALID_QUERY"],
+  ["x", 400, "INVALID_QUERY"],
+  ["1.5", 400, "INVALID_QUERY"],
+  ["1000", 404, "VERSION_NOT_FOUND"],
+  ["99999999999", 400, "INVALID_QUERY"],
+])("a version %s that does not exist answers %i %s", async (version, status, code) => {
+  const { body } = await api.call("POST", "/v1/instances", { workflowId: "booking", input: {} });
+
+  const answer = await ask(body.id, `state?version=${version}`);
+
+  expect([answer.status, answer.body.code]).toEqual([status, code]);
+});

@@ -1,4 +1,10 @@
-import { CompensationPlanQuery, CompensationPlanView, InstanceId } from "@millrace/contract";
+import {
+  CompensationPlanQuery,
+  CompensationPlanView,
+  InstanceId,
+  StateAtView,
+  StateQuery,
+} from "@millrace/contract";
 import type { FastifyPluginAsyncZod } from "fastify-type-provider-zod";
 import * as z from "zod";
 import { callerOf } from "../headers.ts";
@@ -21,11 +27,28 @@ const planSchema = {
   response: { 200: CompensationPlanView },
 };
 
+const stateSchema = {
+  tags,
+  operationId: "getStateAt",
+  summary: "Read an instance as it was at one of its versions",
+  description:
+    "Built again from the history. Versions count from 1; each entry of the history names the one that it made.",
+  params: InstancePath,
+  querystring: StateQuery,
+  response: { 200: StateAtView },
+};
+
 export const insightRoutes: FastifyPluginAsyncZod<ApiContext> = async (app, { runtime }) => {
   app.get(
     "/v1/instances/:id/compensation-plan",
     { schema: planSchema, config: { errors } },
     (request) =>
       runtime.planCompensation(callerOf(request), request.params.id, request.query.reason),
+  );
+
+  app.get(
+    "/v1/instances/:id/state",
+    { schema: stateSchema, config: { errors: [...errors, "VERSION_NOT_FOUND"] } },
+    (request) => runtime.readState(callerOf(request), request.params.id, request.query.version),
   );
 };

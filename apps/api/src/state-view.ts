@@ -1,0 +1,83 @@
+import type { StateAtView, StepAtView } from "@millrace/contract";
+import type { StateAt } from "@millrace/runtime";
+import { errorView, json, time } from "./views.ts";
+
+type ExecutionAt = StateAt["executions"][number];
+
+/** An instance at one of its versions, in the terms of `InstanceView`. */
+export function stateView(state: StateAt): StateAtView {
+  const { snapshot, definition, at, latestVersion, executions } = state;
+  const { compensation } = snapshot;
+  const isUndoing = ({ stepId }: ExecutionAt) => definition.compensationSteps.has(stepId);
+  return {
+    id: snapshot.id,
+    workflowId: snapshot.workflowId,
+    workflowVersion: snapshot.workflowVersion,
+    version: snapshot.version,
+    latestVersion,
+    at: at.toISOString(),
+    status: snapshot.status,
+    input: json(snapshot.input),
+    output: json(snapshot.output),
+    error: snapshot.error && errorView(snapshot.error),
+    state: {
+      variables: snapshot.variables,
+      steps: byStep(executions.filter((each) => !isUndoing(each))),
+      waitingFor: executions.filter(({ status }) => status === "WAITING").map(waitAt),
+    },
+    compensation: compensation && {
+      status: compensation.status,
+      plan: [...compensation.plan],
+      completed: [...compensation.completed],
+      failed: compensation.failed.map(({ stepId, error, timestamp }) => ({
+        stepId,
+        error: error.message,
+        timestamp,
+      })),
+      uncertain: [...compensation.uncertain],
+      steps: byStep(executions.filter(isUndoing)),
+      startedAt: compensation.startedAt,
+      completedAt: compensation.completedAt,
+    },
+    cancellation: snapshot.cancellation,
+    progress: { completed: snapshot.completedSteps, total: definition.size },
+    createdAt: snapshot.createdAt.toISOString(),
+    startedAt: time(snapshot.startedAt),
+    completedAt: time(snapshot.completedAt),
+  };
+}
+
+/** The latest execution of each step. */
+function byStep(executions: readonly ExecutionAt[]): Record<string, StepAtView> {
+  return Object.fromEntries(executions.map((each) => [each.stepId, stepAt(each)]));
+}
+
+function stepAt(execution: ExecutionAt): StepAtView {
+  const { status, output, error, attempts, iteration, since, completedAt } = execution;
+  return {
+    status,
+    output: json(output),
+    error: error && errorView(error),
+    attempts,
+    executionId: idOf(execution),
+    iteration,
+    since: since.toISOString(),
+    completedAt: time(completedAt),
+  };
+}
+
+function waitAt(execution: ExecutionAt): StateAtView["state"]["waitingFor"][number] {
+  const { stepId, pattern, since, until } = execution;
+  return {
+    stepId,
+    executionId: idOf(execution),
+    kind: pattern === null ? "DELAY" : "EVENT",
+    ...(pattern !== null && { eventPattern: pattern }),
+    since: since.toISOString(),
+    ...(until !== null && { until }),
+  };
+}
+
+function idOf({ path, iteration }: ExecutionAt): string {
+  return `${path}#${iteration}`;
+}
