@@ -128,14 +128,18 @@ test.concurrent("C16: attempts that failed are not counted as deaths of their wo
 test.concurrent("C16: hand-overs at the end of workers are not counted as deaths", async (context) => {
   const installation = await open(context, { workers: 1, env: { MILLRACE_GRACE: "PT0S" } });
   const { client, ledger } = installation;
-  ledger.answer({ times: 6, until: () => new Promise(() => {}) });
+  const never = new Promise(() => {});
+  ledger.answer({
+    until: async ({ details }) => {
+      if (details["kind"] === "run" && Number(details["deliveries"]) <= 6) await never;
+    },
+  });
+  const runs = () => ledger.entries.filter(({ details }) => details["kind"] === "run");
   const { id } = await client.instances.start({ workflowId: definition.id, input: {} });
 
   // Six rollouts in the middle of one step, and a death after them.
   for (let run = 1; run <= 6; run += 1) {
-    const entry = await eventually(`run ${run}`, () => ledger.entries[run - 1], {
-      timeoutMs: 60_000,
-    });
+    const entry = await eventually(`run ${run}`, () => runs()[run - 1], { timeoutMs: 60_000 });
     process.kill(Number(entry.details["pid"]), run < 6 ? "SIGTERM" : "SIGKILL");
   }
   const ended = await client.instances.wait(id, { timeoutMs: 60_000 });
