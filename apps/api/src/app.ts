@@ -19,6 +19,7 @@ import { eventRoutes } from "./routes/events.ts";
 import { healthRoutes } from "./routes/health.ts";
 import { insightRoutes } from "./routes/insight.ts";
 import { instanceRoutes } from "./routes/instances.ts";
+import { operationRoutes } from "./routes/operations.ts";
 import { plannedRoutes } from "./routes/planned.ts";
 import type { ApiContext, Runtime } from "./runtime.ts";
 import { validatorCompiler } from "./validation.ts";
@@ -118,6 +119,7 @@ export async function createApp({ runtime, log, onAnswered }: AppOptions): Promi
   await http.register(instanceRoutes, options);
   await http.register(insightRoutes, options);
   await http.register(eventRoutes, options);
+  await http.register(operationRoutes, options);
   await http.register(healthRoutes, options);
   await http.register(plannedRoutes, options);
   await http.register(documentRoutes, { document: () => openApiDocument(routes) });

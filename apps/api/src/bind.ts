@@ -24,6 +24,7 @@ import {
   tenantOf,
 } from "@millrace/store";
 import { historyPage } from "./history.ts";
+import { operationsOf } from "./operations.ts";
 import { planView } from "./plan-view.ts";
 import type { Caller, Runtime } from "./runtime.ts";
 import { stateView } from "./state-view.ts";
@@ -114,6 +115,7 @@ export function bindRuntime(services: Services): Runtime {
       return outcomes.map((outcome) => ("error" in outcome ? outcome : { event: outcome }));
     },
 
+    ...operationsOf(services),
     async readiness() {
       const { status, checks, required } = await readiness();
       return {

@@ -11,11 +11,15 @@ import type {
   ListInstancesQuery,
   PublishEventAnswer,
   PublishEventRequest,
+  QueueList,
   ReadinessView,
   RegisterAnswer,
   StartInstanceRequest,
   StateAtView,
+  StatsView,
+  TaskList,
   VariableFilter,
+  WorkerList,
 } from "@millrace/contract";
 
 /** On whose behalf a request is made. */
@@ -95,6 +99,12 @@ export interface Runtime {
     caller: Caller,
     events: readonly PublishEventRequest[],
   ): Promise<readonly Outcome<{ readonly event: PublishEventAnswer }>[]>;
+
+  /** Figures over the tenant's instances. */
+  stats(caller: Caller, workflowId?: string): Promise<StatsView>;
+  workers(): Promise<WorkerList>;
+  tasks(caller: Caller): Promise<TaskList>;
+  queues(caller: Caller): Promise<QueueList>;
 
   /** Never rejects: what does not answer is down. */
   readiness(): Promise<ReadinessView>;

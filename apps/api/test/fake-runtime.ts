@@ -48,6 +48,10 @@ export async function createFakeApp(overrides: Partial<Runtime> = {}): Promise<F
     publishEvents: note("publishEvents", (events: readonly unknown[]) =>
       events.map(() => ({ event: published })),
     ),
+    stats: note("stats", () => ({ ...noFigures, at: NOON, isComplete: true, workflows: [] })),
+    workers: async () => ({ items: [] }),
+    tasks: note("tasks", () => ({ items: [] })),
+    queues: note("queues", () => ({ items: [] })),
     readiness: async () => ({ status: "ok", checks: { postgres: { status: "ok" } } }),
     metrics: async () => ({ contentType: "text/plain; version=0.0.4", text: "up 1\n" }),
     ...overrides,
@@ -73,6 +77,15 @@ const plan = {
   stopped: [],
   skipped: [],
   failed: [],
+};
+
+const NOON = "2026-01-31T12:00:00.000Z";
+const noFigures = {
+  total: 0,
+  instances: {},
+  successRate: null,
+  executionTimeMs: null,
+  retries: 0,
 };
 
 const stateAt = {

@@ -1,4 +1,12 @@
-import type { HealthView, ReadinessView, StatsView } from "@millrace/contract";
+import type {
+  HealthView,
+  QueueList,
+  ReadinessView,
+  StatsQuery,
+  StatsView,
+  TaskList,
+  WorkerList,
+} from "@millrace/contract";
 import { type DefinitionCalls, definitionCalls } from "./definitions.ts";
 import { type EventCalls, eventCalls } from "./events.ts";
 import { type InstanceCalls, instanceCalls } from "./instances.ts";
@@ -38,7 +46,22 @@ export class MillraceClient {
     return (await this.#send<ReadinessView>(call)).data;
   }
 
-  async stats(options: CallOptions = {}): Promise<StatsView> {
-    return (await this.#send<StatsView>({ method: "GET", path: "/v1/stats", ...options })).data;
+  async stats({ workflowId, ...options }: CallOptions & StatsQuery = {}): Promise<StatsView> {
+    const call = { method: "GET", path: "/v1/stats", query: { workflowId }, ...options } as const;
+    return (await this.#send<StatsView>(call)).data;
+  }
+
+  /** The worker processes that are alive. */
+  async workers(options: CallOptions = {}): Promise<WorkerList> {
+    return (await this.#send<WorkerList>({ method: "GET", path: "/v1/workers", ...options })).data;
+  }
+
+  /** Tasks that live workers know, and those that steps wait for. */
+  async tasks(options: CallOptions = {}): Promise<TaskList> {
+    return (await this.#send<TaskList>({ method: "GET", path: "/v1/tasks", ...options })).data;
+  }
+
+  async queues(options: CallOptions = {}): Promise<QueueList> {
+    return (await this.#send<QueueList>({ method: "GET", path: "/v1/queues", ...options })).data;
   }
 }

@@ -126,7 +126,18 @@ export {
   type VariableFilter,
   variableFiltersOf,
 } from "./instances.ts";
-export { HealthView, ReadinessView, StatsView } from "./operations.ts";
+export {
+  HealthView,
+  QueueList,
+  QueueView,
+  ReadinessView,
+  StatsQuery,
+  StatsView,
+  TaskList,
+  TaskView,
+  WorkerList,
+  WorkerView,
+} from "./operations.ts";
 export { StateAtView, StateQuery, StepAtView } from "./state-at.ts";
 export { DEFAULT_PAGE_SIZE, type Page, pageOf, PageQuery, pageQueryFields } from "./pagination.ts";
 export {

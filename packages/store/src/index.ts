@@ -83,6 +83,8 @@ export { findPastEvents, markLookedBack, openLookbacks } from "./lookbacks.ts";
 export type { LookbackWait, PastSearch } from "./lookbacks.ts";
 export { migrateToLatest, pendingMigrations } from "./migrate.ts";
 export { readSetting, writeSetting } from "./settings.ts";
+export { blockedTasks, heldCounts, instanceFigures, queueFigures } from "./stats.ts";
+export type { QueueFigures, StatsWindow, StatusFigures } from "./stats.ts";
 export type { Db } from "./statement.ts";
 export type { Database } from "./tables.ts";
 export { deleteTimer, nextTimerDue, takeDueTimers } from "./timers.ts";

@@ -21,13 +21,10 @@ const PLANNED: readonly { readonly url: string; readonly methods: HTTPMethods[] 
   })),
   { url: "/v1/instances::bulk", methods: DO },
   { url: "/v1/stream", methods: READ },
-  { url: "/v1/stats", methods: READ },
-  ...["schedules", "calendars", "limits", "tasks", "queues", "workers", "dead-letters"].flatMap(
-    (name) => [
-      { url: `/v1/${name}`, methods: [...READ, ...DO] },
-      { url: `/v1/${name}/:id`, methods: CHANGE },
-    ],
-  ),
+  ...["schedules", "calendars", "limits", "dead-letters"].flatMap((name) => [
+    { url: `/v1/${name}`, methods: [...READ, ...DO] },
+    { url: `/v1/${name}/:id`, methods: CHANGE },
+  ]),
   ...["pause", "resume", "trigger", "backfill"].map((verb) => ({
     url: `/v1/schedules/:id/${verb}`,
     methods: DO,
