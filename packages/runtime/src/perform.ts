@@ -65,7 +65,15 @@ function jobsOf(key: Key, { decision, holds, carry }: Commit): readonly StepToAd
     if (carried.has(execution)) continue;
     const fence = fences.get(execution) ?? 0;
     jobs.push({
-      job: { ...key, path, iteration, attempt, fence, taskId },
+      job: {
+        tenantId: key.tenantId,
+        instanceId: key.instanceId,
+        path,
+        iteration,
+        attempt,
+        fence,
+        taskId,
+      },
       queue,
       priority,
       delayMs,

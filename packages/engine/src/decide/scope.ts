@@ -191,9 +191,29 @@ export function everyExecution(turn: Turn): readonly ExecutionRead[] {
 
 function changedExecution(turn: Turn, key: string): ExecutionRead | undefined {
   const inserted = turn.inserts.get(key);
-  if (inserted !== undefined) return { ...inserted, fence: 0, outputLeftOut: false };
+  if (inserted !== undefined) return readOf(inserted, inserted.queue);
   const updated = turn.updates.get(key);
-  return updated && { ...updated, fence: 0, outputLeftOut: false, queue: null };
+  return updated && readOf(updated, null);
+}
+
+function readOf(
+  row: Omit<ExecutionRead, "fence" | "outputLeftOut" | "queue">,
+  queue: string | null,
+): ExecutionRead {
+  const { stepId, path, iteration, status, attempt, output, error, completion } = row;
+  return {
+    stepId,
+    path,
+    iteration,
+    status,
+    attempt,
+    fence: 0,
+    output,
+    outputLeftOut: false,
+    error,
+    completion,
+    queue,
+  };
 }
 
 function requestOf({ path, iteration }: ExecutionRead): ReadRequest {

@@ -86,15 +86,34 @@ export function encodeFrontier(snapshot: Snapshot): StoredFrontier {
 }
 
 /** @throws InvariantError where the frontier was written by a later release. */
-export function decodeSnapshot({ frontier, ...columns }: StoredSnapshot): Snapshot {
-  const stored = frontier as unknown as StoredFrontier;
+export function decodeSnapshot(columns: StoredSnapshot): Snapshot {
+  const stored = columns.frontier as unknown as StoredFrontier;
   if (stored.format !== format) {
     throw new InvariantError(
       `instance ${columns.id} is stored in format ${stored.format}, and this release reads ${format}`,
     );
   }
+  // Field by field, as in `createSnapshot`.
   return {
-    ...columns,
+    id: columns.id,
+    tenantId: columns.tenantId,
+    workflowId: columns.workflowId,
+    workflowVersion: columns.workflowVersion,
+    correlationId: columns.correlationId,
+    userId: columns.userId,
+    startEventId: columns.startEventId,
+    createdAt: columns.createdAt,
+    input: columns.input,
+    priority: columns.priority,
+    version: columns.version,
+    status: columns.status,
+    startedAt: columns.startedAt,
+    completedAt: columns.completedAt,
+    variables: columns.variables,
+    output: columns.output,
+    error: columns.error,
+    cancellation: columns.cancellation,
+    compensation: columns.compensation,
     live: mapValues(stored.live ?? {}, restoreLive),
     iterations: stored.iterations ?? {},
     completions: stored.completions ?? 0,

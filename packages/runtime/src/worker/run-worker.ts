@@ -10,7 +10,7 @@ import {
   releaseSteps,
   unblockSteps,
 } from "@millrace/store";
-import type { Claimed, ClaimRequest, Json } from "@millrace/store";
+import type { Claimed, ClaimRequest } from "@millrace/store";
 import { groupCalls } from "../group.ts";
 import { newWorkerId } from "../ids.ts";
 import { enqueueDue } from "../perform.ts";
@@ -172,15 +172,20 @@ async function runStep(
     return;
   }
   if (worker.closing) return lookAtOnce(services.database.db, job);
-  const request = {
-    ...job,
-    carrier: jobId,
-    timeoutMs: known.timeoutMs,
-    heartbeatTimeoutMs: known.heartbeatTimeoutMs,
-    retry: known.retry as Json,
-  };
   const claimed = await persistently(services.log, () =>
-    claim({ ...request, workerId: worker.id }),
+    claim({
+      tenantId: job.tenantId,
+      instanceId: job.instanceId,
+      path: job.path,
+      iteration: job.iteration,
+      attempt: job.attempt,
+      fence: job.fence,
+      workerId: worker.id,
+      carrier: jobId,
+      timeoutMs: known.timeoutMs,
+      heartbeatTimeoutMs: known.heartbeatTimeoutMs,
+      retry: known.retry,
+    }),
   );
   if (claimed === undefined) return;
   const { snapshot, step } = claimed;
