@@ -2,6 +2,15 @@ import { Ajv2020 } from "ajv/dist/2020.js";
 import type { ErrorObject } from "ajv/dist/2020.js";
 import * as formats from "ajv-formats";
 import type { Problem } from "./errors.ts";
+import { withinTime } from "./within-time.ts";
+
+/**
+ * What one check may take. A regular expression that backtracks, or references that branch, may take
+ * years over a few bytes, and nothing else happens in the process meanwhile.
+ */
+const checkMs = 500;
+
+const mostViolations = 1_000;
 
 /** All violations of the schema, none where the input fits. */
 export type CheckInput = (input: unknown) => readonly Problem[];
@@ -21,7 +30,52 @@ export function compileInputSchema({
   const ajv = new Ajv2020({ allErrors: true, strict: false, validateFormats: true });
   formats.default.default(ajv);
   const validate = ajv.compile(inputSchema as object | boolean);
-  return (input) => (validate(input) ? [] : (validate.errors ?? []).map(problemOf));
+  const check: CheckInput = (input) => (validate(input) ? [] : problemsOf(validate.errors ?? []));
+  if (!mayTakeLong(inputSchema)) return check;
+  return (input) => {
+    try {
+      return withinTime(checkMs, () => check(input))?.value ?? [tooCostly];
+    } catch (error) {
+      // References that go round without an end, or an input that they follow down too far.
+      if (error instanceof RangeError) return [tooDeep];
+      throw error;
+    }
+  };
+}
+
+const tooCostly = {
+  path: "/input",
+  code: "TOO_COSTLY",
+  message: `its check against the schema takes longer than ${checkMs} ms; simplify the schema's patterns and references`,
+};
+
+const tooDeep = {
+  path: "/input",
+  code: "TOO_DEEP",
+  message: "its check against the schema never ends, or goes down too far; see the schema's $ref",
+};
+
+/**
+ * Whether the work may grow faster than the input: with the quantifiers of a pattern, references, and
+ * comparisons of each with each. Other schemas are spared the watch.
+ */
+function mayTakeLong(schema: unknown): boolean {
+  if (typeof schema !== "object" || schema === null) return false;
+  return Object.entries(schema).some(([key, value]) => {
+    if (key === "pattern" && typeof value === "string") return /[*+{]/.test(value);
+    return costly.has(key) || mayTakeLong(value);
+  });
+}
+
+const costly = new Set(["$ref", "$dynamicRef", "patternProperties", "uniqueItems"]);
+
+function problemsOf(errors: readonly ErrorObject[]): Problem[] {
+  const problems = errors.slice(0, mostViolations).map(problemOf);
+  const left = errors.length - problems.length;
+  if (left > 0) {
+    problems.push({ path: "", code: "TOO_MANY_PROBLEMS", message: `and ${left} more violations` });
+  }
+  return problems;
 }
 
 function problemOf({ instancePath, keyword, message, params }: ErrorObject): Problem {

@@ -1,0 +1,56 @@
+import { expect, test } from "vitest";
+import { compileInputSchema } from "../src/validate-input.ts";
+
+const fork = (level: number) => ({ $ref: `#/$defs/d${level}` });
+const forks = Object.fromEntries(
+  Array.from({ length: 40 }, (_, level) => [
+    `d${level + 1}`,
+    { anyOf: [fork(level), fork(level)] },
+  ]),
+);
+
+test.each<[string, object, unknown, string]>([
+  ["a pattern that backtracks", { pattern: "^(a+)+$" }, `${"a".repeat(50)}b`, "TOO_COSTLY"],
+  [
+    "a pattern of names that backtracks",
+    { patternProperties: { "^(a|a)*$": {} } },
+    { [`${"a".repeat(50)}b`]: 1 },
+    "TOO_COSTLY",
+  ],
+  [
+    "references that branch",
+    { $defs: { d0: { type: "string" }, ...forks }, ...fork(40) },
+    1,
+    "TOO_COSTLY",
+  ],
+  ["a reference to itself", { $ref: "#" }, 1, "TOO_DEEP"],
+])("a check with %s ends", (_, inputSchema, input, code) => {
+  const check = compileInputSchema({ inputSchema });
+
+  expect(check(input)).toMatchObject([{ path: "/input", code }]);
+});
+
+test("schemas with patterns and references still say what is wrong", () => {
+  const check = compileInputSchema({
+    inputSchema: {
+      type: "object",
+      properties: { id: { pattern: "^[a-z]+$" }, next: { $ref: "#" } },
+      required: ["id"],
+    },
+  });
+
+  expect(check({ id: "a", next: { id: "b" } })).toEqual([]);
+  expect(check({ id: "A", next: {} }).map(({ path, code }) => [path, code])).toEqual([
+    ["/input/id", "pattern"],
+    ["/input/next", "required"],
+  ]);
+});
+
+test("of very many violations the first are listed, and how many there are besides", () => {
+  const check = compileInputSchema({ inputSchema: { items: { type: "string" } } });
+
+  const problems = check(Array(5_000).fill(1));
+
+  expect(problems).toHaveLength(1_001);
+  expect(problems.at(-1)?.message).toBe("and 4000 more violations");
+});
