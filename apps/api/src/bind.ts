@@ -13,6 +13,7 @@ import {
   stateAt,
   waitUntilSettled,
   watchServices,
+  whyInstance,
 } from "@millrace/runtime";
 import {
   getDefinition,
@@ -29,6 +30,7 @@ import { planView } from "./plan-view.ts";
 import type { Caller, Runtime } from "./runtime.ts";
 import { stateView } from "./state-view.ts";
 import { type DefinitionFacts, definitionSummary, definitionView, instanceView } from "./views.ts";
+import { whyView } from "./why-view.ts";
 
 /** What the routes ask for, done with the services of this process. */
 export function bindRuntime(services: Services): Runtime {
@@ -100,6 +102,10 @@ export function bindRuntime(services: Services): Runtime {
     readState: (caller, id, version) =>
       forOwner(services, caller, id, async (owner) =>
         stateView(await stateAt(services, owner, id, version)),
+      ),
+    why: (caller, id) =>
+      forOwner(services, caller, id, async (owner) =>
+        whyView(await whyInstance(services, owner, id)),
       ),
     readHistory: (caller, instanceId, query) =>
       forOwner(services, caller, instanceId, async ({ tenantId }) => {

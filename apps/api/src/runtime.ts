@@ -19,6 +19,7 @@ import type {
   StatsView,
   TaskList,
   VariableFilter,
+  WhyView,
   WorkerList,
 } from "@millrace/contract";
 
@@ -90,6 +91,8 @@ export interface Runtime {
    * @throws InstanceNotFoundError, VersionNotFoundError
    */
   readState(caller: Caller, id: string, version?: number): Promise<StateAtView>;
+  /** @throws InstanceNotFoundError */
+  why(caller: Caller, id: string): Promise<WhyView>;
   /** `undefined` where there is no such instance. */
   readHistory(caller: Caller, id: string, query: HistoryQuery): Promise<HistoryPage | undefined>;
 

@@ -43,6 +43,7 @@ export async function createFakeApp(overrides: Partial<Runtime> = {}): Promise<F
     cancelInstance: note("cancelInstance", () => view({ status: "CANCELLED", version: 8 })),
     planCompensation: note("planCompensation", () => plan),
     readState: note("readState", () => stateAt),
+    why: note("why", () => ({ ...NOWHERE, at: NOON, summary: "", reasons: [] })),
     readHistory: note("readHistory", () => ({ items: [], nextCursor: null })),
     publishEvent: note("publishEvent", () => published),
     publishEvents: note("publishEvents", (events: readonly unknown[]) =>
@@ -80,6 +81,11 @@ const plan = {
 };
 
 const NOON = "2026-01-31T12:00:00.000Z";
+const NOWHERE = {
+  instanceId: "01890a5d-ac96-774b-bcce-b302099a8057",
+  version: 7,
+  status: "RUNNING" as const,
+};
 const noFigures = {
   total: 0,
   instances: {},

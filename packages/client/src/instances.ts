@@ -17,6 +17,7 @@ import {
   type StartBatchAnswer,
   type StartInstanceRequest,
   type StateAtView,
+  type WhyView,
 } from "@millrace/contract";
 import { MillraceWaitTimeoutError } from "./errors.ts";
 import { type CallOptions, sleep, type Transport } from "./transport.ts";
@@ -178,6 +179,12 @@ export function instanceCalls(send: Transport) {
         ...options,
       });
       return data;
+    },
+
+    /** Why it is not moving. */
+    async why(id: string, options: CallOptions = {}): Promise<WhyView> {
+      const path = `${pathOf(id)}/why`;
+      return (await send<WhyView>({ method: "GET", path, ...options })).data;
     },
 
     /** One page of every change, oldest first. */

@@ -8,6 +8,7 @@ export { eventSatisfies, matcherOf, payloadEqualities } from "./decide/wait.ts";
 export type { WaitRef } from "./decide/wait.ts";
 export type * from "./definition/definition.ts";
 export { BadValueError, DefinitionError } from "./errors.ts";
+export { explainWait } from "./explain-wait.ts";
 export { advanceInMemory, claimInMemory, fold, memoryInstance, readsOf } from "./fold.ts";
 export type { HistoryStep, MemoryInstance } from "./fold.ts";
 export { previewCompensation } from "./preview-compensation.ts";

@@ -2,6 +2,8 @@ export { equalityConjuncts } from "./conjuncts.ts";
 export type { EqualityConjunct } from "./conjuncts.ts";
 export { ExpressionError, ExpressionSyntaxError } from "./errors.ts";
 export type { ExpressionErrorCode, Problem, ProblemCode, Warning, WarningCode } from "./errors.ts";
+export { explainCondition } from "./explain.ts";
+export type { ExplainedCondition, ExplainedConjunct } from "./explain.ts";
 export { parseExpression } from "./expression.ts";
 export type { Expression, ExpressionOptions } from "./expression.ts";
 export { functions } from "./functions.ts";

@@ -29,6 +29,8 @@ export { startInstance, startInstances } from "./start-instance.ts";
 export type { Started, StartRequest } from "./start-instance.ts";
 export { stateAt } from "./state-at.ts";
 export type { ExecutionAt, StateAt } from "./state-at.ts";
+export { whyInstance } from "./why.ts";
+export type { NearMiss, Reason, Why } from "./why.ts";
 export { waitUntilSettled } from "./wait-until-settled.ts";
 export { runWorker } from "./worker/run-worker.ts";
 export type { RunningWorker, WorkerOptions } from "./worker/run-worker.ts";

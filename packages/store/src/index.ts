@@ -82,6 +82,7 @@ export type { MatchedWait } from "./load.ts";
 export { findPastEvents, markLookedBack, openLookbacks } from "./lookbacks.ts";
 export type { LookbackWait, PastSearch } from "./lookbacks.ts";
 export { migrateToLatest, pendingMigrations } from "./migrate.ts";
+export { recentEvents } from "./recent-events.ts";
 export { readSetting, writeSetting } from "./settings.ts";
 export { blockedTasks, heldCounts, instanceFigures, queueFigures } from "./stats.ts";
 export type { QueueFigures, StatsWindow, StatusFigures } from "./stats.ts";

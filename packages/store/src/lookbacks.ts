@@ -109,13 +109,13 @@ function documentOf(equalities: NonNullable<PastSearch["equalities"]>): Json {
 }
 
 /** Up to the first wildcard, literally. */
-function likeOf(pattern: string): string {
+export function likeOf(pattern: string): string {
   const start = pattern.slice(0, pattern.indexOf("*")).replace(/\.$/, "");
   return `${start.replace(/[\\%_]/g, "\\$&")}%`;
 }
 
 /** `*` is one segment, `**` at the end any number of them, none included. */
-function regexOf(pattern: string): string {
+export function regexOf(pattern: string): string {
   const segments = pattern.split(".");
   const open = segments.at(-1) === "**";
   if (open) segments.pop();

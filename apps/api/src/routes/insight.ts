@@ -4,11 +4,13 @@ import {
   InstanceId,
   StateAtView,
   StateQuery,
+  WhyView,
 } from "@millrace/contract";
 import type { FastifyPluginAsyncZod } from "fastify-type-provider-zod";
 import * as z from "zod";
 import { callerOf } from "../headers.ts";
 import type { ApiContext } from "../runtime.ts";
+import { NoQuery } from "../validation.ts";
 
 /** What can be asked about one instance, beside what it is. Nothing here changes anything. */
 
@@ -38,12 +40,27 @@ const stateSchema = {
   response: { 200: StateAtView },
 };
 
+const whySchema = {
+  tags,
+  operationId: "getWhy",
+  summary: "Ask why an instance is not moving",
+  description:
+    "One reason for each thing that it stands at: a task that no live worker knows, a queue that none serves, a worker that runs it, a retry, a delay, or an event wait with its condition filled in and the last events that came close.",
+  params: InstancePath,
+  querystring: NoQuery,
+  response: { 200: WhyView },
+};
+
 export const insightRoutes: FastifyPluginAsyncZod<ApiContext> = async (app, { runtime }) => {
   app.get(
     "/v1/instances/:id/compensation-plan",
     { schema: planSchema, config: { errors } },
     (request) =>
       runtime.planCompensation(callerOf(request), request.params.id, request.query.reason),
+  );
+
+  app.get("/v1/instances/:id/why", { schema: whySchema, config: { errors } }, (request) =>
+    runtime.why(callerOf(request), request.params.id),
   );
 
   app.get(

@@ -15,7 +15,7 @@ const PLANNED: readonly { readonly url: string; readonly methods: HTTPMethods[] 
     url: `/v1/instances/:id/${verb}`,
     methods: DO,
   })),
-  ...["why", "stream", "consistency"].map((part) => ({
+  ...["stream", "consistency"].map((part) => ({
     url: `/v1/instances/:id/${part}`,
     methods: READ,
   })),

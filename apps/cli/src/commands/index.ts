@@ -13,6 +13,7 @@ const LOADERS: Readonly<Record<string, () => Promise<Command>>> = {
   ls: async () => (await import("./ls.ts")).ls,
   show: async () => (await import("./show.ts")).show,
   history: async () => (await import("./history.ts")).history,
+  why: async () => (await import("./why.ts")).why,
   plan: async () => (await import("./plan.ts")).plan,
   cancel: async () => (await import("./cancel.ts")).cancel,
   api: async () => (await import("./serve.ts")).api,

@@ -1,0 +1,93 @@
+import type { NearMissView, WhyReasonView, WhyView } from "@millrace/contract";
+import type { NearMiss, Reason, Why } from "@millrace/runtime";
+import { errorView, json, time } from "./views.ts";
+
+/** Why an instance is not moving, in words and in facts. */
+export function whyView({ snapshot, at, reasons }: Why): WhyView {
+  const views = reasons.map((reason) => reasonView(reason, snapshot.status));
+  return {
+    instanceId: snapshot.id,
+    version: snapshot.version,
+    status: snapshot.status,
+    at: at.toISOString(),
+    summary: views.map(({ message }) => message).join(" ") || "It is about to move on by itself.",
+    reasons: views,
+  };
+}
+
+function reasonView(reason: Reason, status: string): WhyReasonView {
+  const message = messageOf(reason, status);
+  switch (reason.kind) {
+    case "ENDED":
+      return { kind: reason.kind, message, since: time(reason.since) };
+    case "STARTS_LATER":
+      return { kind: reason.kind, message, until: time(reason.until) };
+    case "EVENT_WAIT":
+    case "EVENT_TAKEN": {
+      const { pattern, condition, nearMisses, since, until, ...rest } = reason;
+      return {
+        ...rest,
+        message,
+        eventPattern: pattern,
+        eventCondition: condition,
+        since: time(since),
+        until: time(until),
+        nearMisses: nearMisses.map(nearMissView),
+      };
+    }
+    case "RETRYING": {
+      const { error, until } = reason;
+      return { ...reason, message, until: time(until), error: error && errorView(error) };
+    }
+    case "DELAY":
+      return { ...reason, message, since: time(reason.since), until: time(reason.until) };
+    case "RUNNING":
+    case "WORKER_LOST":
+    case "AWAITED":
+      return { ...reason, message, since: time(reason.since), until: time(reason.until) };
+    case "NO_WORKER_KNOWS_TASK":
+    case "NO_WORKER_FOR_QUEUE":
+    case "QUEUED":
+      return { ...reason, message, since: time(reason.since), workers: [...reason.workers] };
+  }
+}
+
+function messageOf(reason: Reason, status: string): string {
+  switch (reason.kind) {
+    case "ENDED":
+      return `The instance is ${status}: nothing moves it any more.`;
+    case "STARTS_LATER":
+      return `The instance starts at ${reason.until.toISOString()}.`;
+    case "NO_WORKER_KNOWS_TASK":
+      return `Step ${reason.stepId} waits since ${reason.since.toISOString()} for a worker that knows task ${reason.taskId}: no live worker on queue ${reason.queue} does.`;
+    case "NO_WORKER_FOR_QUEUE":
+      return `Step ${reason.stepId} is queued since ${reason.since.toISOString()}, and no live worker serves queue ${reason.queue}.`;
+    case "QUEUED":
+      return `Step ${reason.stepId} is queued on ${reason.queue} since ${reason.since.toISOString()}; ${reason.workers.length} live workers can take it.`;
+    case "RUNNING":
+      return `Step ${reason.stepId} runs on worker ${reason.workerId ?? "?"} since ${time(reason.since) ?? "now"}, attempt ${reason.attempt}.`;
+    case "WORKER_LOST":
+      return `Step ${reason.stepId} was taken by worker ${reason.workerId ?? "?"}, which is silent; another one takes it over.`;
+    case "AWAITED":
+      return `Step ${reason.stepId} was running when the instance ended as ${status}; it is awaited until ${time(reason.until) ?? "its end"} before the compensation is planned.`;
+    case "RETRYING":
+      return `Step ${reason.stepId} failed${reason.error === null ? "" : ` with ${reason.error.type}`}; attempt ${reason.attempt} follows at ${time(reason.until) ?? "once"}.`;
+    case "DELAY":
+      return `Step ${reason.stepId} waits until ${time(reason.until) ?? "its time"}.`;
+    case "EVENT_WAIT":
+      return `Step ${reason.stepId} waits since ${reason.since.toISOString()} for an event ${reason.pattern}${reason.filledIn === null ? "" : ` with ${reason.filledIn}`}${reason.until === null ? "" : `, until ${reason.until.toISOString()}`}.`;
+    case "EVENT_TAKEN":
+      return `Step ${reason.stepId} has its event, which is about to be applied.`;
+  }
+}
+
+function nearMissView({ event, because, failed }: NearMiss): NearMissView {
+  return {
+    eventId: event.id,
+    pattern: event.pattern,
+    payload: json(event.payload),
+    receivedAt: event.receivedAt,
+    because,
+    failed: failed.map((conjunct) => ({ ...conjunct })),
+  };
+}

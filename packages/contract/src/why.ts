@@ -1,0 +1,83 @@
+import * as z from "zod";
+import { ErrorView } from "./instance-view.ts";
+import { Json } from "./json.ts";
+import { INSTANCE_STATUSES } from "./statuses.ts";
+import { InstanceId, Timestamp } from "./text.ts";
+
+/** What an instance can stand at. */
+export const WHY_KINDS = [
+  "ENDED",
+  "STARTS_LATER",
+  "NO_WORKER_KNOWS_TASK",
+  "NO_WORKER_FOR_QUEUE",
+  "QUEUED",
+  "RUNNING",
+  "WORKER_LOST",
+  "AWAITED",
+  "RETRYING",
+  "DELAY",
+  "EVENT_WAIT",
+  "EVENT_TAKEN",
+] as const;
+export type WhyKind = (typeof WHY_KINDS)[number];
+
+/** A past event that did not satisfy a wait. */
+export const NearMissView = z
+  .object({
+    eventId: z.string(),
+    pattern: z.string(),
+    payload: Json,
+    receivedAt: Timestamp,
+    because: z.enum(["CONDITION", "BEFORE_WAIT"]).meta({
+      description: "BEFORE_WAIT: it came before the wait was open; a lookback would find it",
+    }),
+    failed: z
+      .array(z.object({ source: z.string(), filledIn: z.string(), problem: z.string().optional() }))
+      .meta({ description: "the parts of the condition that were false, with their values" }),
+  })
+  .meta({ id: "NearMissView" });
+export type NearMissView = z.infer<typeof NearMissView>;
+
+export const WhyReasonView = z
+  .object({
+    kind: z.enum(WHY_KINDS),
+    message: z.string().meta({ description: "one sentence for people" }),
+    stepId: z.string().optional(),
+    executionId: z.string().optional(),
+    isCompensation: z.boolean().optional(),
+    taskId: z.string().optional(),
+    queue: z.string().optional(),
+    workers: z
+      .array(z.string())
+      .optional()
+      .meta({ description: "live workers that could take it" }),
+    workerId: z.string().nullable().optional(),
+    host: z.string().nullable().optional(),
+    attempt: z.int().optional(),
+    error: ErrorView.nullable().optional(),
+    since: Timestamp.nullable().optional(),
+    until: Timestamp.nullable().optional(),
+    eventPattern: z.string().optional(),
+    eventCondition: z.string().nullable().optional(),
+    filledIn: z
+      .string()
+      .nullable()
+      .optional()
+      .meta({ description: "the condition with the instance's values" }),
+    nearMisses: z.array(NearMissView).optional(),
+  })
+  .meta({ id: "WhyReasonView" });
+export type WhyReasonView = z.infer<typeof WhyReasonView>;
+
+/** Why an instance is not moving. */
+export const WhyView = z
+  .object({
+    instanceId: InstanceId,
+    version: z.int(),
+    status: z.enum(INSTANCE_STATUSES),
+    at: Timestamp,
+    summary: z.string(),
+    reasons: z.array(WhyReasonView).meta({ description: "empty: it is about to move" }),
+  })
+  .meta({ id: "WhyView" });
+export type WhyView = z.infer<typeof WhyView>;

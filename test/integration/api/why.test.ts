@@ -1,0 +1,155 @@
+import { WhyView } from "@millrace/contract";
+import { eventually } from "@millrace/testkit";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { echo, openTestApi, type TestApi } from "./support.ts";
+
+// P12: no instance is stuck without a reason that the API shows.
+
+let api: TestApi;
+beforeAll(async () => {
+  api = await openTestApi({ isWorking: true });
+});
+afterAll(() => api.close());
+
+let made = 0;
+
+/** Starts an instance of these steps, and asks why it is not moving once the reason is there. */
+async function whyOf(
+  kind: string,
+  step: object,
+  more: { readonly input?: object; readonly startAt?: string } = {},
+): Promise<{ readonly id: string; readonly why: WhyView }> {
+  const workflowId = `why${++made}`;
+  const definition = { id: workflowId, variables: { least: 10 }, steps: [step] };
+  const { status, body: problem } = await api.call("POST", "/v1/definitions", definition);
+  expect([status, problem.errors]).toEqual([201, undefined]);
+  const { body } = await api.call("POST", "/v1/instances", { workflowId, ...more });
+  const why = await eventually(`the reason is ${kind}`, async () => {
+    const view = await ask(body.id);
+    return view.reasons.some((reason) => reason.kind === kind) ? view : undefined;
+  });
+  expect(WhyView.parse(why)).toEqual(why);
+  return { id: body.id, why };
+}
+
+async function ask(id: string): Promise<WhyView> {
+  return (await api.call("GET", `/v1/instances/${id}/why`)).body as WhyView;
+}
+
+const publish = async (pattern: string, payload: object) =>
+  (await api.call("POST", "/v1/events", { pattern, payload })).body;
+
+test("a task that no live worker knows", async () => {
+  const step = { stepId: "odd", type: "TASK", taskId: "nobody_knows" };
+
+  const { why } = await whyOf("NO_WORKER_KNOWS_TASK", step);
+
+  expect(why.reasons).toMatchObject([
+    { stepId: "odd", executionId: "odd#1", taskId: "nobody_knows", queue: "default", workers: [] },
+  ]);
+  expect(why.summary).toMatch(/no live worker on queue default does/);
+});
+
+test("a queue that no live worker serves", async () => {
+  const step = { stepId: "far", type: "TASK", taskId: "echo", queue: "gpu" };
+
+  const { why } = await whyOf("NO_WORKER_FOR_QUEUE", step);
+
+  expect(why.reasons).toMatchObject([{ stepId: "far", taskId: "echo", queue: "gpu" }]);
+});
+
+test("a worker runs it, since when", async () => {
+  const [worker] = (await api.call("GET", "/v1/workers")).body.items;
+  const step = { stepId: "nap", type: "TASK", taskId: "sleep", input: { ms: 60_000 } };
+
+  const { id, why } = await whyOf("RUNNING", step);
+
+  expect(why.reasons).toMatchObject([{ stepId: "nap", workerId: worker.id, attempt: 1 }]);
+  expect(Date.parse(why.reasons[0]?.since ?? "")).toBeLessThanOrEqual(Date.parse(why.at));
+  await api.call("POST", `/v1/instances/${id}/cancel`, {});
+});
+
+test("the next attempt, when and after which error", async () => {
+  const retry = { maxAttempts: 5, initialInterval: "PT1H", maxInterval: "PT1H", jitter: "NONE" };
+  const step = { stepId: "try", type: "TASK", taskId: "fail", retry };
+
+  const { why } = await whyOf("RETRYING", step);
+
+  expect(why.reasons).toMatchObject([{ stepId: "try", attempt: 2, error: { attempt: 1 } }]);
+  expect(Date.parse(why.reasons[0]?.until ?? "") - Date.parse(why.at)).toBeGreaterThan(3_500_000);
+});
+
+test("a delay, and a start that is yet to come", async () => {
+  const step = { stepId: "rest", type: "DELAY", duration: "PT1H" };
+  const startAt = "2099-01-01T00:00:00.000Z";
+
+  const delay = await whyOf("DELAY", step);
+  const start = await whyOf("STARTS_LATER", step, { startAt });
+
+  expect(delay.why.reasons).toMatchObject([{ stepId: "rest", until: expect.any(String) }]);
+  expect(start.why).toMatchObject({ status: "CREATED", reasons: [{ until: startAt }] });
+});
+
+const wait = {
+  stepId: "pay",
+  type: "EVENT_WAIT",
+  eventPattern: "paid",
+  eventCondition:
+    "event.payload.order === workflow.input.order && event.payload.amount >= variables.least",
+  eventTimeout: { duration: "P1D" },
+};
+
+test("an event wait: its condition filled in, and the last near misses with what was false", async () => {
+  await publish("paid", { order: "o-1", amount: 50 });
+  const { id } = await whyOf("EVENT_WAIT", wait, { input: { order: "o-1" } });
+  await publish("paid", { order: "o-2", amount: 1 });
+  await publish("paid", { order: "o-1", amount: 5 });
+  await publish("paid", { order: "o-3", amount: 20 });
+
+  const { reasons, status } = await ask(id);
+
+  expect(status).toBe("WAITING_FOR_EVENT");
+  expect(reasons).toMatchObject([
+    {
+      kind: "EVENT_WAIT",
+      stepId: "pay",
+      eventPattern: "paid",
+      eventCondition: wait.eventCondition,
+      filledIn: 'event.payload.order === "o-1" && event.payload.amount >= 10',
+      until: expect.any(String),
+    },
+  ]);
+  const misses = reasons[0]?.nearMisses ?? [];
+  expect(
+    misses.map(({ because, failed }) => [because, failed.map(({ filledIn }) => filledIn)]),
+  ).toEqual([
+    ["BEFORE_WAIT", []],
+    ["CONDITION", ['"o-3" === "o-1"']],
+    ["CONDITION", ["5 >= 10"]],
+    ["CONDITION", ['"o-2" === "o-1"', "1 >= 10"]],
+  ]);
+  expect(misses[2]).toMatchObject({ payload: { order: "o-1", amount: 5 } });
+});
+
+test("a wait with wildcards looks at what matches them", async () => {
+  const step = { ...wait, eventPattern: "bank.*.seen" };
+  const { id } = await whyOf("EVENT_WAIT", step, { input: { order: "o-9" } });
+  await publish("bank.kept.seen", { order: "o-9", amount: 3 });
+  await publish("bank.other", { order: "o-9", amount: 3 });
+
+  const { reasons } = await ask(id);
+
+  expect(reasons[0]?.nearMisses).toMatchObject([{ pattern: "bank.kept.seen" }]);
+});
+
+test("an instance that has ended says so; another tenant does not see it", async () => {
+  await api.call("PUT", "/v1/definitions/echo", echo);
+  const { body } = await api.call("POST", "/v1/instances", { workflowId: "echo" });
+  await api.call("GET", `/v1/instances/${body.id}?wait=20`);
+  const path = `/v1/instances/${body.id}/why`;
+
+  const other = await api.call("GET", path, undefined, { "millrace-tenant": "other" });
+
+  expect(await ask(body.id)).toMatchObject({ status: "COMPLETED", reasons: [{ kind: "ENDED" }] });
+  expect([other.status, other.body.code]).toEqual([404, "INSTANCE_NOT_FOUND"]);
+});
