@@ -46,6 +46,15 @@ test("schemas with patterns and references still say what is wrong", () => {
   ]);
 });
 
+test("a decimal amount is a multiple of a cent, and inherited members are none of the input", () => {
+  const check = compileInputSchema({
+    inputSchema: { required: ["toString"], properties: { amount: { multipleOf: 0.01 } } },
+  });
+
+  expect(check({ amount: 19.99 }).map(({ code }) => code)).toEqual(["required"]);
+  expect(check({ amount: 19.995, toString: 1 }).map(({ code }) => code)).toEqual(["multipleOf"]);
+});
+
 test("of very many violations the first are listed, and how many there are besides", () => {
   const check = compileInputSchema({ inputSchema: { items: { type: "string" } } });
 
