@@ -38,6 +38,12 @@ import type { Statement } from "./writes.ts";
  * integers, which costs less than the joins that the planner would make of it with its guess of ten
  * rows.
  *
+ * Measured on a busy machine of two cores, 3-step chains, 100 in flight, two connections, batches of
+ * 100, CPU a commit: 76 µs in Postgres 18 (69 µs in 15) and 50 µs in Node, 2.2 kB of WAL. The bare
+ * skeleton's statement (one version-checked update and one history row: no step rows, no locks) takes
+ * 15 µs and 9 µs, 0.5 kB. The difference is, in this order, the two writes of the step row with their
+ * index entries, the history's JSON, the locks, and reading some forty arrays.
+ *
  * Sections that no commit of the batch needs are left out; each combination is a prepared statement.
  *
  * @param locks "wait": within a transaction that has the instance's row already.
