@@ -45,7 +45,14 @@ export default defineConfig({
       },
       {
         extends: true,
-        test: { name: "chaos", include: ["test/chaos/**/*.test.ts"], ...withServices },
+        test: {
+          name: "chaos",
+          include: ["test/chaos/**/*.test.ts"],
+          ...withServices,
+          // These mostly wait for somebody to notice something: two files at a time, after all others.
+          maxWorkers: 2,
+          sequence: { groupOrder: 1 },
+        },
       },
     ],
   },

@@ -85,7 +85,7 @@ export async function startOrders(
       ];
       expect(faults).toEqual([]);
       expect(instances.size).toBe(count);
-      await expectNothingLeft(installation);
+      await expectNothingLeft(installation, { alsoOfTheDead: true });
       return {
         outcomes,
         reruns: entries.filter(({ details }) => Number(details["deliveries"]) > 1).length,
