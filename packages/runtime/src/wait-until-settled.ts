@@ -19,19 +19,24 @@ export async function waitUntilSettled(
   timeoutMs: number,
   signal?: AbortSignal,
 ): Promise<InstanceRead> {
+  const key = { tenantId, instanceId };
   const until = performance.now() + timeoutMs;
   const listener = listenFor(services, instanceId);
   try {
     for (;;) {
-      const instance = await readInstance(services.database.db, { tenantId, instanceId });
-      if (instance === undefined) throw new InstanceNotFoundError(instanceId);
+      // The snapshot alone, of all who wait in one statement: a whole instance may have many steps.
+      const snapshot = await services.load.instance(key);
+      if (snapshot === undefined) break;
       const leftMs = until - performance.now();
-      if (isSettled(instance.snapshot) || leftMs <= 0 || signal?.aborted === true) return instance;
+      if (isSettled(snapshot) || leftMs <= 0 || signal?.aborted === true) break;
       await listener.next(Math.min(leftMs, pollMs), signal);
     }
   } finally {
     listener.close();
   }
+  const instance = await readInstance(services.database.db, key);
+  if (instance === undefined) throw new InstanceNotFoundError(instanceId);
+  return instance;
 }
 
 /** Remembers a wake that comes while nobody waits, so that none falls between two looks. */
