@@ -8,6 +8,7 @@ import {
   publishEvents,
   registerDefinition,
   type Services,
+  simulateDefinition,
   startInstance,
   startInstances,
   stateAt,
@@ -52,6 +53,10 @@ export function bindRuntime(services: Services): Runtime {
     async readDefinition({ tenantId }, id, version) {
       const stored = await getDefinition(db, tenantId, id, version);
       return stored && definitionView(stored);
+    },
+    async simulate(caller, workflowId, request) {
+      const { version, result } = await simulateDefinition(services, caller, workflowId, request);
+      return { workflowId, workflowVersion: version, ...result };
     },
     async listDefinitions({ tenantId }, { limit = DEFAULT_PAGE_SIZE, cursor }) {
       const { items, nextCursor } = await listDefinitions(db, tenantId, { limit, cursor });

@@ -13,6 +13,8 @@ import type {
   PublishEventRequest,
   QueueList,
   ReadinessView,
+  SimulateRequest,
+  SimulationView,
   RegisterAnswer,
   StartInstanceRequest,
   StateAtView,
@@ -48,6 +50,8 @@ export interface Runtime {
   validateDefinition(caller: Caller, document: unknown): Promise<RegisterAnswer>;
   /** @param version Default: the latest. */
   readDefinition(caller: Caller, id: string, version?: number): Promise<DefinitionView | undefined>;
+  /** Runs a scenario on a virtual clock; nothing is stored. */
+  simulate(caller: Caller, id: string, request: SimulateRequest): Promise<SimulationView>;
   listDefinitions(caller: Caller, query: ListDefinitionsQuery): Promise<DefinitionPage>;
 
   startInstance(

@@ -1,4 +1,4 @@
-import type { InstanceView } from "@millrace/contract";
+import type { InstanceView, SimulationView } from "@millrace/contract";
 import { createLog } from "@millrace/telemetry";
 import { type App, createApp } from "../src/app.ts";
 import type { Caller, Runtime } from "../src/runtime.ts";
@@ -33,6 +33,7 @@ export async function createFakeApp(overrides: Partial<Runtime> = {}): Promise<F
     validateDefinition: note("validateDefinition", () => answer),
     readDefinition: note("readDefinition", () => undefined),
     listDefinitions: note("listDefinitions", () => ({ items: [], nextCursor: null })),
+    simulate: note("simulate", () => ({}) as SimulationView),
     startInstance: note("startInstance", () => ({ instance: view(), replayed: false })),
     startInstances: note("startInstances", (requests: readonly unknown[]) =>
       requests.map(() => ({ instance: view() })),

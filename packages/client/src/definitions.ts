@@ -4,6 +4,8 @@ import type {
   ListDefinitionsQuery,
   Problem,
   RegisterAnswer,
+  SimulateRequest,
+  SimulationView,
   ValidateAnswer,
   WorkflowDefinition,
 } from "@millrace/contract";
@@ -52,6 +54,16 @@ export function definitionCalls(send: Transport) {
           throw error;
         return { valid: false, problems: error.problem.errors ?? [] };
       }
+    },
+
+    /** Runs a scenario on a virtual clock: no task runs, nothing is stored. */
+    async simulate(
+      id: string,
+      request: SimulateRequest,
+      options: CallOptions = {},
+    ): Promise<SimulationView> {
+      const path = `/v1/definitions/${encodeURIComponent(id)}/simulate`;
+      return (await send<SimulationView>({ method: "POST", path, body: request, ...options })).data;
     },
 
     /** The latest version, or a given one. */

@@ -140,6 +140,7 @@ export {
 } from "./operations.ts";
 export { StateAtView, StateQuery, StepAtView } from "./state-at.ts";
 export { NearMissView, WHY_KINDS, type WhyKind, WhyReasonView, WhyView } from "./why.ts";
+export { MockResult, Scenario, SimulateRequest, SimulationView } from "./simulation.ts";
 export { DEFAULT_PAGE_SIZE, type Page, pageOf, PageQuery, pageQueryFields } from "./pagination.ts";
 export {
   ERROR_CODES,

@@ -35,6 +35,16 @@ export class InvalidInputError extends MillraceError {
   }
 }
 
+export class InvalidScenarioError extends MillraceError {
+  override readonly name = "InvalidScenarioError";
+  readonly code = "INVALID_BODY";
+  override readonly problems: readonly Problem[];
+  constructor(problems: readonly Problem[]) {
+    super(`the scenario has ${count(problems, "problem")}`);
+    this.problems = problems;
+  }
+}
+
 export class WorkflowNotFoundError extends MillraceError {
   override readonly name = "WorkflowNotFoundError";
   readonly code = "WORKFLOW_NOT_FOUND";

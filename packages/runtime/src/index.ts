@@ -10,6 +10,7 @@ export {
   InstanceNotFoundError,
   InvalidDefinitionError,
   InvalidInputError,
+  InvalidScenarioError,
   MillraceError,
   PreconditionFailedError,
   ReservedPatternError,
@@ -27,6 +28,8 @@ export { closeServices, openServices } from "./services.ts";
 export type { Caller, Services, ServicesSettings } from "./services.ts";
 export { startInstance, startInstances } from "./start-instance.ts";
 export type { Started, StartRequest } from "./start-instance.ts";
+export { simulateDefinition } from "./simulate-definition.ts";
+export type { SimulationRequest } from "./simulate-definition.ts";
 export { stateAt } from "./state-at.ts";
 export type { ExecutionAt, StateAt } from "./state-at.ts";
 export { whyInstance } from "./why.ts";

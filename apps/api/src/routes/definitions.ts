@@ -5,6 +5,8 @@ import {
   DefinitionView,
   ListDefinitionsQuery,
   RegisterAnswer,
+  SimulateRequest,
+  SimulationView,
   ValidateAnswer,
   WorkflowDefinition,
 } from "@millrace/contract";
@@ -46,6 +48,16 @@ const validateSchema = {
   summary: "Check a definition without registering it",
   description: "Answers what a registration would: the version it would get, or all its problems.",
   response: { 200: ValidateAnswer },
+};
+const simulateSchema = {
+  ...common,
+  operationId: "simulateDefinition",
+  summary: "Run a scenario on a virtual clock, with mocked tasks",
+  description:
+    "No task runs and nothing is stored. With `definition` in the body that document is simulated, registered or not. A simulation has at most 1,000 decisions and 2,000 executions.",
+  params: DefinitionPath,
+  body: SimulateRequest,
+  response: { 200: SimulationView },
 };
 const listSchema = {
   tags: ["definitions"],
@@ -99,6 +111,15 @@ export const definitionRoutes: FastifyPluginAsyncZod<ApiContext> = async (app, {
     "/v1/definitions/validate",
     { schema: validateSchema, config: documentConfig },
     (request) => runtime.validateDefinition(callerOf(request), request.body),
+  );
+
+  app.post(
+    "/v1/definitions/:id/simulate",
+    {
+      schema: simulateSchema,
+      config: { errors: ["WORKFLOW_NOT_FOUND", "INVALID_DEFINITION", "INVALID_INPUT"] },
+    },
+    (request) => runtime.simulate(callerOf(request), request.params.id, request.body),
   );
 
   app.get("/v1/definitions", { schema: listSchema }, (request) =>

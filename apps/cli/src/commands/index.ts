@@ -8,6 +8,7 @@ const LOADERS: Readonly<Record<string, () => Promise<Command>>> = {
   demo: async () => (await import("./demo.ts")).demo,
   dev: async () => (await import("./dev.ts")).dev,
   apply: async () => (await import("./apply.ts")).apply,
+  simulate: async () => (await import("./simulate.ts")).simulate,
   start: async () => (await import("./start.ts")).start,
   event: async () => (await import("./event.ts")).event,
   ls: async () => (await import("./ls.ts")).ls,

@@ -1,0 +1,156 @@
+import { readFileSync } from "node:fs";
+import { Scenario } from "@millrace/contract";
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { compileDefinition } from "../src/definition/compile.ts";
+import { validateDefinition } from "../src/definition/validate.ts";
+import { scenarioProblems, simulate } from "../src/simulate.ts";
+import { document } from "./arbitraries.ts";
+import { define } from "./support/definitions.ts";
+
+const folder = new URL("../../../examples/order-processing/", import.meta.url);
+const read = (name: string): unknown => JSON.parse(readFileSync(new URL(name, folder), "utf8"));
+
+function runScenario(name: string) {
+  const { document: order } = validateDefinition(read("order_processing.json"));
+  if (order === undefined) throw new Error("the example does not compile");
+  const definition = compileDefinition(order, 1);
+  const scenario = Scenario.parse(read(`scenarios/${name}.json`));
+  expect(scenarioProblems(definition, scenario)).toEqual([]);
+  return simulate(definition, scenario);
+}
+
+test("an order that is paid goes its whole way, the retry and the fraud check included", () => {
+  const { outcome, instance, path, coverage, events, unmocked } = runScenario("paid");
+
+  expect([outcome, instance.status]).toEqual(["SETTLED", "COMPLETED"]);
+  expect(instance.output).toEqual({ confirmed: true });
+  expect(instance.steps["reserve_inventory"]).toMatchObject({ attempts: 2, status: "COMPLETED" });
+  expect(path).toEqual([
+    "reserve_inventory#1",
+    "wait_for_payment#1",
+    "process_payment#1",
+    "fraud_check#1",
+    "ship_order#1",
+    "confirm_order#1",
+  ]);
+  expect(events.map(({ delivered }) => delivered)).toEqual([false, true]);
+  expect(coverage.unreached).toEqual([
+    "handle_payment_timeout",
+    "notify_declined",
+    "declined",
+    "give_up",
+  ]);
+  expect(coverage.transitions).toContainEqual({
+    from: "process_payment",
+    to: "fraud_check",
+    taken: 1,
+  });
+  expect([coverage.taken, coverage.total]).toEqual([5, 10]);
+  expect(unmocked).toEqual([]);
+});
+
+test("an order that nobody pays is given up when the window closes, by the virtual clock", () => {
+  const { instance, transcript } = runScenario("never-paid");
+
+  expect(instance).toMatchObject({
+    status: "CANCELLED",
+    cancellation: { source: "END", reason: "no payment within the window" },
+    compensation: { status: "COMPLETED", completed: ["release_inventory"] },
+  });
+  expect(transcript.find(({ what }) => what.startsWith("the wait timer"))?.at).toBe(
+    "2026-01-03T00:00:01.000Z",
+  );
+});
+
+test("a cancel awaits what is in flight and undoes all of it, retries included", () => {
+  const { instance } = runScenario("cancelled-while-shipping");
+
+  expect(instance.status).toBe("CANCELLED");
+  expect(instance.compensation).toMatchObject({
+    status: "COMPLETED",
+    plan: ["cancel_shipment", "refund_payment", "release_inventory"],
+    completed: ["cancel_shipment", "refund_payment", "release_inventory"],
+  });
+  expect(instance.steps["refund_payment"]?.attempts).toBe(2);
+});
+
+test("the same scenario gives the same result, and an event before the wait is looked back for", () => {
+  const definition = define({
+    steps: [
+      { stepId: "work", transitions: { default: "wait" } },
+      { stepId: "wait", type: "EVENT_WAIT", eventPattern: "go", lookback: "instance" },
+    ],
+  });
+  const scenario: Scenario = {
+    tasks: { work: { duration: "PT1M" } },
+    events: [{ at: "PT1S", pattern: "go", payload: { n: 1 } }],
+  };
+
+  const first = simulate(definition, scenario);
+
+  expect(first).toEqual(simulate(definition, scenario));
+  expect(first.instance).toMatchObject({ status: "COMPLETED", output: { payload: { n: 1 } } });
+});
+
+test("what does not come leaves it stuck; time and work have their bounds", () => {
+  const wait = define({ steps: [{ stepId: "wait", type: "EVENT_WAIT", eventPattern: "go" }] });
+  const nap = define({ steps: [{ stepId: "nap", type: "DELAY", duration: "P2D" }] });
+  const loop = define({
+    steps: [
+      { stepId: "a", maxIterations: 1_000_000, transitions: { default: "b" } },
+      {
+        stepId: "b",
+        type: "DELAY",
+        duration: "PT1S",
+        maxIterations: 1_000_000,
+        transitions: { default: "a" },
+      },
+    ],
+  });
+
+  const stuck = simulate(wait, {});
+
+  expect(stuck.outcome).toBe("STUCK");
+  expect(stuck.instance.waitingFor).toEqual([{ stepId: "wait", eventPattern: "go" }]);
+  expect(simulate(nap, { until: "P1D" }).outcome).toBe("TIME_LIMIT");
+  expect(simulate(loop, { until: "P1000Y" }).outcome).toBe("STEP_LIMIT");
+});
+
+test("a task that takes longer than its timeout times out", () => {
+  const definition = define({
+    steps: [{ stepId: "slow", timeout: "PT5S", retry: { maxAttempts: 1 } }],
+  });
+
+  const { instance } = simulate(definition, { tasks: { slow: { duration: "PT6S" } } });
+
+  expect(instance).toMatchObject({ status: "FAILED", error: { type: "TIMEOUT" } });
+});
+
+test("bad durations and unknown steps of a scenario are all named", () => {
+  const definition = define({ steps: [{ stepId: "work" }] });
+  const scenario: Scenario = {
+    tasks: { wrok: {}, work: [{ duration: "5s" }] },
+    events: [{ at: "soon", pattern: "go" }],
+  };
+
+  expect(scenarioProblems(definition, scenario).map(({ path, code }) => [path, code])).toEqual([
+    ["/events/0/at", "BAD_DURATION"],
+    ["/tasks/wrok", "UNKNOWN_STEP"],
+    ["/tasks/work/0/duration", "BAD_DURATION"],
+  ]);
+});
+
+test("any definition can be simulated to an end", () => {
+  const ends = new Set<string>();
+
+  fc.assert(
+    fc.property(document, (random) => {
+      ends.add(simulate(compileDefinition(random, 1), { input: { flag: true } }).outcome);
+    }),
+    { numRuns: 200 },
+  );
+
+  expect(ends).toContain("SETTLED");
+  expect([...ends].filter((end) => end === "STEP_LIMIT")).toEqual([]);
+});

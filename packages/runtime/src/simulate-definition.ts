@@ -1,0 +1,41 @@
+import { compileDefinition, scenarioProblems, simulate } from "@millrace/engine";
+import type { SimulationResult } from "@millrace/engine";
+import { getDefinition } from "@millrace/store";
+import { InvalidInputError, InvalidScenarioError, WorkflowNotFoundError } from "./errors.ts";
+import { checkDefinition } from "./register-definition.ts";
+import type { Caller, Services } from "./services.ts";
+import { compileInputSchema } from "./validate-input.ts";
+
+export interface SimulationRequest {
+  /** Default: the latest version. */
+  readonly version?: number | undefined;
+  /** A document to be used instead of the registered one. */
+  readonly definition?: unknown;
+  readonly scenario: Parameters<typeof simulate>[1];
+}
+
+/**
+ * Runs a scenario on a virtual clock. No task runs, and nothing is stored.
+ *
+ * @throws InvalidDefinitionError, InvalidInputError, InvalidScenarioError, WorkflowNotFoundError
+ */
+export async function simulateDefinition(
+  { database: { db } }: Services,
+  { tenantId }: Caller,
+  workflowId: string,
+  { version, definition: given, scenario }: SimulationRequest,
+): Promise<{ readonly version: number | null; readonly result: SimulationResult }> {
+  const stored = given === undefined && (await getDefinition(db, tenantId, workflowId, version));
+  if (stored === undefined) throw new WorkflowNotFoundError(workflowId, version);
+  const document = stored ? stored.document : checkDefinition(given, workflowId).document;
+  const definition = compileDefinition(document, stored ? stored.version : 1);
+  const problems = scenarioProblems(definition, scenario);
+  if (problems.length > 0) {
+    throw new InvalidScenarioError(
+      problems.map(({ path, ...rest }) => ({ path: `/scenario${path}`, ...rest })),
+    );
+  }
+  const violations = compileInputSchema(document)(scenario.input ?? {});
+  if (violations.length > 0) throw new InvalidInputError(workflowId, violations);
+  return { version: stored ? stored.version : null, result: simulate(definition, scenario) };
+}
