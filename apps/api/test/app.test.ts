@@ -460,15 +460,20 @@ test("readiness answers 503 while what is required is away", async () => {
 });
 
 test("a long poll that waits answers at once when the process is asked to end", async () => {
+  let onAsked = () => {};
+  const asked = new Promise<void>((resolve) => {
+    onAsked = resolve;
+  });
   app = await createFakeApp({
     waitUntilSettled: (_caller, _id, _timeoutMs, signal) =>
-      new Promise((resolve) =>
-        signal.addEventListener("abort", () => resolve(view({ version: 9 }))),
-      ),
+      new Promise((resolve) => {
+        signal.addEventListener("abort", () => resolve(view({ version: 9 })));
+        onAsked();
+      }),
   });
   const base = await app.http.listen({ port: 0, host: "127.0.0.1" });
   const poll = fetch(`${base}/v1/instances/${ID}?wait=300`);
-  await new Promise((resolve) => setTimeout(resolve, 50));
+  await asked;
 
   const startedAt = performance.now();
   await app.close();
