@@ -7,6 +7,7 @@ export {
   StartTrigger,
   WorkflowDefinition,
 } from "./definition.ts";
+export { definitionJsonSchema } from "./definition-schema.ts";
 export {
   isJsonArray,
   isJsonObject,

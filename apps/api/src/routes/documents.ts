@@ -1,3 +1,4 @@
+import { definitionJsonSchema } from "@millrace/contract";
 import type { FastifyPluginAsyncZod } from "fastify-type-provider-zod";
 import * as z from "zod";
 import { docsPage } from "../docs-page.ts";
@@ -21,6 +22,13 @@ const pageSchema = {
   response: { 200: z.string() },
 };
 
+const definitionSchema = {
+  tags,
+  operationId: "getDefinitionSchema",
+  summary: "The shape of definition documents as JSON Schema, for editors",
+  response: { 200: z.looseObject({ $schema: z.string() }) },
+};
+
 export const documentRoutes: FastifyPluginAsyncZod<DocumentOptions> = async (app, { document }) => {
   let text: string | undefined;
   const documentText = () => (text ??= JSON.stringify(document()));
@@ -30,6 +38,19 @@ export const documentRoutes: FastifyPluginAsyncZod<DocumentOptions> = async (app
       .type("application/json")
       .serializer(String)
       .send(documentText() as never),
+  );
+
+  let schemaText: string | undefined;
+  app.get(
+    "/schemas/definition.json",
+    { schema: definitionSchema, config: { mediaType: "application/schema+json" } },
+    async (_, reply) =>
+      reply
+        .type("application/schema+json")
+        // Editors that run in a browser may read it too.
+        .header("access-control-allow-origin", "*")
+        .serializer(String)
+        .send((schemaText ??= JSON.stringify(definitionJsonSchema())) as never),
   );
 
   app.get("/docs", { schema: pageSchema, config: { mediaType: "text/html" } }, async (_, reply) => {
