@@ -5,7 +5,7 @@ import { decodeCursor, encodeCursor, readPage } from "./cursor.ts";
 import { BadCursorError } from "./errors.ts";
 import { readInstances } from "./instances.ts";
 import type { InstanceRead } from "./instances.ts";
-import { run, type Db } from "./statement.ts";
+import { planned, run, type Db } from "./statement.ts";
 import type { Database } from "./tables.ts";
 
 /**
@@ -59,11 +59,13 @@ export async function listInstances(db: Db, query: InstanceQuery): Promise<Insta
   const direction = order.startsWith("-") ? "desc" : "asc";
   const byUpdate = order.endsWith("updatedAt");
   const updatedAt = sql<string>`i.updated_at::text`;
-  let rows = filtered(db, tenantId, filter).select(["i.id", updatedAt.as("updated")]);
-  if (cursor !== undefined) rows = rows.where(isBeyond(order, cursor, direction, byUpdate));
-  if (byUpdate) rows = rows.orderBy("i.updated_at", direction);
-  const ordered = rows.orderBy("i.id", direction).limit(limit + 1);
-  const found = await readPage(cursor, () => ordered.execute());
+  const found = await planned(db, (trx) => {
+    let rows = filtered(trx, tenantId, filter).select(["i.id", updatedAt.as("updated")]);
+    if (cursor !== undefined) rows = rows.where(isBeyond(order, cursor, direction, byUpdate));
+    if (byUpdate) rows = rows.orderBy("i.updated_at", direction);
+    const ordered = rows.orderBy("i.id", direction).limit(limit + 1);
+    return readPage(cursor, () => ordered.execute());
+  });
   const page = found.slice(0, limit);
   const last = found.length > limit ? page.at(-1) : undefined;
   return {

@@ -29,3 +29,15 @@ export async function run<Row>(
   const { rows } = await db.executeQuery<Row>(CompiledQuery.raw(text, [...values]));
   return rows;
 }
+
+/**
+ * Lets Postgres make a plan for the very parameters, in a transaction of its own: for lists, where the
+ * filters decide which index serves. Everything else keeps one plan (database.ts).
+ */
+export async function planned<T>(db: Db, act: (trx: Db) => Promise<T>): Promise<T> {
+  if (db.isTransaction) return act(db);
+  return db.transaction().execute(async (trx) => {
+    await run(trx, "set local plan_cache_mode = auto", []);
+    return act(trx);
+  });
+}
