@@ -1,0 +1,68 @@
+import { readFileSync } from "node:fs";
+import { eventually } from "@millrace/testkit";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { openTestApi, type TestApi } from "./support.ts";
+
+// The examples of docs/definitions.md: each definition is followed by one run of it.
+
+interface Example {
+  readonly definition: {
+    readonly id: string;
+    readonly steps: readonly { readonly type: string }[];
+  };
+  readonly run: {
+    readonly input?: unknown;
+    readonly events?: readonly object[];
+    readonly expect: object;
+  };
+}
+
+const path = new URL("../../../docs/definitions.md", import.meta.url);
+const blocks = [...readFileSync(path, "utf8").matchAll(/```json\n(.*?)```/gs)].map(
+  ([, text = ""]) => JSON.parse(text) as unknown,
+);
+const examples = blocks.flatMap((definition, index) =>
+  index % 2 === 0 ? [{ definition, run: blocks[index + 1] } as Example] : [],
+);
+
+let api: TestApi;
+beforeAll(async () => {
+  api = await openTestApi({ isWorking: true });
+});
+afterAll(() => api.close());
+
+test("there is an example for every step type that is supported", () => {
+  const types = examples.flatMap(({ definition }) => definition.steps.map(({ type }) => type));
+
+  expect([...new Set(types)].toSorted()).toEqual([
+    "CHOICE",
+    "DELAY",
+    "END",
+    "EVENT_WAIT",
+    "SET",
+    "TASK",
+  ]);
+});
+
+test.each(examples.map((example) => [example.definition.id, example] as const))(
+  "%s registers without a warning and runs as its documentation says",
+  async (workflowId, { definition, run }) => {
+    const registered = await api.call("PUT", `/v1/definitions/${workflowId}`, definition);
+    expect(registered.body).toMatchObject({ id: workflowId, version: 1, warnings: [] });
+
+    const { input = {}, events = [] } = run;
+    const { body } = await api.call("POST", "/v1/instances", { workflowId, input });
+    const instance = `/v1/instances/${body.id}`;
+    if (events.length > 0) {
+      await eventually("it waits", async () => {
+        const { body: now } = await api.call("GET", instance);
+        return now.status === "WAITING_FOR_EVENT";
+      });
+    }
+    for (const event of events) {
+      expect((await api.call("POST", "/v1/events", event)).status).toBe(202);
+    }
+
+    expect((await api.call("GET", `${instance}?wait=20`)).body).toMatchObject(run.expect);
+  },
+);
