@@ -20,7 +20,8 @@ export type {
 } from "./preview-compensation.ts";
 export { defaultRetryPolicy, nextAttemptDelayMs, resolveRetryPolicy, spread } from "./retry.ts";
 export type { RetryPolicy } from "./retry.ts";
-export { scenarioProblems, simulate } from "./simulate.ts";
+export { scenarioProblems } from "./scenario.ts";
+export { simulate } from "./simulate.ts";
 export type { SimulationResult } from "./simulate.ts";
 export { engineRev } from "./rev.ts";
 export {

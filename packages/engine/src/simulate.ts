@@ -1,13 +1,14 @@
-import type { MockResult, Problem, Scenario, SimulationView } from "@millrace/contract";
+import type { Scenario, SimulationView } from "@millrace/contract";
 import type { Json } from "@millrace/expressions";
+import { coverageOf, edgesOf } from "./coverage.ts";
 import { createSnapshot } from "./decide/start.ts";
 import { attemptsMade } from "./decide/scope.ts";
 import { eventSatisfies } from "./decide/wait.ts";
-import type { Definition, TaskCall } from "./definition/definition.ts";
-import { durationToMs, isRefusal, parseDuration } from "./definition/duration.ts";
+import type { Definition } from "./definition/definition.ts";
 import { patternMatches } from "./definition/pattern.ts";
 import { advanceInMemory, claimInMemory, memoryInstance, readsOf } from "./fold.ts";
 import { resolveRetryPolicy } from "./retry.ts";
+import { callOf, mockOf, msOf } from "./scenario.ts";
 import type { Command, Decision, NewWait } from "./state/decision.ts";
 import type { EventFact, ExecutionRef, Signal } from "./state/signal.ts";
 import { executionKey, isSettled } from "./state/snapshot.ts";
@@ -27,32 +28,6 @@ const defaultTaskMs = 1_000;
 const defaultUntil = "P10Y";
 
 export type SimulationResult = Omit<SimulationView, "workflowId" | "workflowVersion">;
-
-/** Everything in a scenario that its schema cannot see: durations, and steps that do not exist. */
-export function scenarioProblems(definition: Definition, scenario: Scenario): readonly Problem[] {
-  const problems: Problem[] = [];
-  const checkDuration = (path: string, text: string | undefined) => {
-    const parsed = text === undefined ? undefined : parseDuration(text);
-    if (parsed !== undefined && isRefusal(parsed)) {
-      const message = `${JSON.stringify(text)} ${parsed.problem}`;
-      problems.push({ path, code: "BAD_DURATION", message });
-    }
-  };
-  checkDuration("/until", scenario.until);
-  checkDuration("/cancel/at", scenario.cancel?.at);
-  scenario.events?.forEach(({ at }, index) => checkDuration(`/events/${index}/at`, at));
-  for (const [stepId, results] of Object.entries(scenario.tasks ?? {})) {
-    if (callOf(definition, stepId) === undefined) {
-      const message = `there is no TASK or compensation step "${stepId}"`;
-      problems.push({ path: `/tasks/${stepId}`, code: "UNKNOWN_STEP", message });
-    }
-    [results].flat().forEach(({ duration }, index) => {
-      const place = Array.isArray(results) ? `/${index}` : "";
-      checkDuration(`/tasks/${stepId}${place}/duration`, duration);
-    });
-  }
-  return problems;
-}
 
 type Happening =
   | { readonly kind: "signal"; readonly what: string; readonly signal: Signal }
@@ -326,7 +301,6 @@ export function simulate(definition: Definition, scenario: Scenario): Simulation
       },
     ]),
   );
-  const all = transitionsOf(definition);
   const reached = new Set([...executions.values()].map(({ stepId }) => stepId));
   return {
     outcome,
@@ -355,16 +329,7 @@ export function simulate(definition: Definition, scenario: Scenario): Simulation
     },
     path,
     transcript,
-    coverage: {
-      transitions: all.map(([from, to]) => ({
-        from,
-        to,
-        taken: taken.get(edgeKey(from, to)) ?? 0,
-      })),
-      taken: all.filter(([from, to]) => taken.has(edgeKey(from, to))).length,
-      total: all.length,
-      unreached: [...definition.steps.keys()].filter((stepId) => !reached.has(stepId)),
-    },
+    coverage: coverageOf(definition, taken, reached),
     unmocked: [...unmocked],
     events: published.map(({ id, pattern }) => ({ id, pattern, delivered: delivered.has(id) })),
   };
@@ -387,23 +352,6 @@ function timerKey({ timer, path, iteration }: TimerCommand): string {
 
 type TimerCommand = Extract<Command, { kind: "setTimer" | "clearTimer" }>;
 
-function mockOf({ tasks }: Scenario, stepId: string, attempt: number): MockResult | undefined {
-  if (tasks === undefined || !Object.hasOwn(tasks, stepId)) return undefined;
-  const results = [tasks[stepId] ?? []].flat();
-  return results[attempt - 1] ?? results.at(-1);
-}
-
-function callOf(definition: Definition, stepId: string): TaskCall | undefined {
-  const step = definition.steps.get(stepId);
-  if (step?.type === "TASK") return step;
-  return definition.compensationSteps.get(stepId);
-}
-
-function msOf(text: string, from: Date): number {
-  const duration = parseDuration(text);
-  return isRefusal(duration) ? 0 : durationToMs(duration, from);
-}
-
 function entryOf(
   what: string,
   { inserts, updates, snapshot }: Decision,
@@ -419,37 +367,4 @@ function entryOf(
     })),
     status: snapshot.status,
   };
-}
-
-function transitionsOf({ steps }: Definition): readonly (readonly [string, string])[] {
-  const edges = new Map<string, readonly [string, string]>();
-  for (const step of steps.values()) {
-    const { stepId, transitions, onError } = step;
-    const targets = [
-      ...transitions.conditions.map(({ to }) => to),
-      transitions.default,
-      ...onError.map(({ to }) => to),
-      step.type === "EVENT_WAIT" ? step.eventTimeout?.timeoutHandlerStepId : undefined,
-    ];
-    for (const to of targets) if (to !== undefined) edges.set(edgeKey(stepId, to), [stepId, to]);
-  }
-  return [...edges.values()];
-}
-
-function edgeKey(from: string, to: string): string {
-  return `${from} ${to}`;
-}
-
-/** Transitions of one decision: each step that begins has come from one that has ended in it. */
-function edgesOf(definition: Definition, { inserts, updates }: Decision): readonly string[] {
-  const known = new Set(transitionsOf(definition).map(([from, to]) => edgeKey(from, to)));
-  const rows = [
-    ...updates.map(({ path }) => path.replace(/^.*[./]/, "")),
-    ...inserts.map(({ stepId }) => stepId),
-  ];
-  return inserts.flatMap(({ stepId }, index) => {
-    const before = rows.slice(0, updates.length + index).toReversed();
-    const from = before.find((each) => known.has(edgeKey(each, stepId)));
-    return from === undefined ? [] : [edgeKey(from, stepId)];
-  });
 }

@@ -1,0 +1,55 @@
+import type { MockResult, Problem, Scenario } from "@millrace/contract";
+import type { Definition, TaskCall } from "./definition/definition.ts";
+import { durationToMs, isRefusal, parseDuration } from "./definition/duration.ts";
+
+/** What a scenario says, and what can be wrong with it. */
+
+/** Everything in a scenario that its schema cannot see: durations, and steps that do not exist. */
+export function scenarioProblems(definition: Definition, scenario: Scenario): readonly Problem[] {
+  const problems: Problem[] = [];
+  const checkDuration = (path: string, text: string | undefined) => {
+    const parsed = text === undefined ? undefined : parseDuration(text);
+    if (parsed !== undefined && isRefusal(parsed)) {
+      const message = `${JSON.stringify(text)} ${parsed.problem}`;
+      problems.push({ path, code: "BAD_DURATION", message });
+    }
+  };
+  checkDuration("/until", scenario.until);
+  checkDuration("/cancel/at", scenario.cancel?.at);
+  scenario.events?.forEach(({ at }, index) => checkDuration(`/events/${index}/at`, at));
+  for (const [stepId, results] of Object.entries(scenario.tasks ?? {})) {
+    if (callOf(definition, stepId) === undefined) {
+      const message = `there is no TASK or compensation step "${stepId}"`;
+      problems.push({ path: `/tasks/${stepId}`, code: "UNKNOWN_STEP", message });
+    }
+    [results].flat().forEach(({ duration }, index) => {
+      const place = Array.isArray(results) ? `/${index}` : "";
+      checkDuration(`/tasks/${stepId}${place}/duration`, duration);
+    });
+  }
+  return problems;
+}
+
+/** What a task answers at an attempt: its own result, or the last one. */
+export function mockOf(
+  { tasks }: Scenario,
+  stepId: string,
+  attempt: number,
+): MockResult | undefined {
+  if (tasks === undefined || !Object.hasOwn(tasks, stepId)) return undefined;
+  const results = [tasks[stepId] ?? []].flat();
+  return results[attempt - 1] ?? results.at(-1);
+}
+
+/** The task that a TASK or compensation step calls. */
+export function callOf(definition: Definition, stepId: string): TaskCall | undefined {
+  const step = definition.steps.get(stepId);
+  if (step?.type === "TASK") return step;
+  return definition.compensationSteps.get(stepId);
+}
+
+/** Milliseconds of a duration of a scenario, which has been checked. */
+export function msOf(text: string, from: Date): number {
+  const duration = parseDuration(text);
+  return isRefusal(duration) ? 0 : durationToMs(duration, from);
+}
