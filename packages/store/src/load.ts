@@ -170,7 +170,6 @@ const placeSource = rowSource<{ readonly path: string; readonly iteration: numbe
 });
 
 /** `offset 0`: one descent of the primary key a place, and not all steps of the instance. */
-
 const executionReads = prepared(
   "reads_execution",
   `select ${asked} from ${placeSource.from("x", 3)}
