@@ -44,6 +44,7 @@ function read({
       completions: 1,
       completedSteps: 1,
       lastOutput: null,
+      uncertain: [],
       timers: [],
       triggerKeys: {},
       ...snapshot,

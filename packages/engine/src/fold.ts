@@ -1,7 +1,9 @@
+import type { Json } from "@millrace/expressions";
 import type { Definition } from "./definition/definition.ts";
 import { decide, isNeeds } from "./decide/decide.ts";
 import { InvariantError } from "./assert.ts";
 import type { Decision, ExecutionUpdate, NewExecution } from "./state/decision.ts";
+import { noReads } from "./state/reads.ts";
 import type { ExecutionRead, Reads } from "./state/reads.ts";
 import type { Signal } from "./state/signal.ts";
 import type { Snapshot } from "./state/snapshot.ts";
@@ -21,10 +23,12 @@ export interface MemoryInstance {
   readonly snapshot: Snapshot;
   /** By execution key, in the order in which they began. */
   readonly executions: ReadonlyMap<string, ExecutionRead>;
+  /** The items of MAPs, by execution key. */
+  readonly inputs: ReadonlyMap<string, Json>;
 }
 
 export function memoryInstance(snapshot: Snapshot): MemoryInstance {
-  return { snapshot, executions: new Map() };
+  return { snapshot, executions: new Map(), inputs: new Map() };
 }
 
 /**
@@ -63,9 +67,9 @@ export function claimInMemory(instance: MemoryInstance, key: string): MemoryInst
   return { ...instance, executions: new Map(instance.executions).set(key, claimed) };
 }
 
-export function readsOf({ executions }: MemoryInstance): Reads {
+export function readsOf({ executions, inputs }: MemoryInstance): Reads {
   const latest = new Map([...executions.values()].map((read) => [read.path, read]));
-  return { latest, executions, all: true };
+  return { ...noReads, latest, executions, inputs, all: true };
 }
 
 function applyObserved(instance: MemoryInstance, signal: Signal): MemoryInstance {
@@ -73,17 +77,21 @@ function applyObserved(instance: MemoryInstance, signal: Signal): MemoryInstance
   return signal.executions.reduce(claimInMemory, instance);
 }
 
-function commitInMemory({ executions }: MemoryInstance, decision: Decision): MemoryInstance {
-  const next = new Map(executions);
-  for (const row of decision.inserts)
-    next.set(executionKey(row.path, row.iteration), inserted(row));
+function commitInMemory(instance: MemoryInstance, decision: Decision): MemoryInstance {
+  const next = new Map(instance.executions);
+  const inputs = new Map(instance.inputs);
+  for (const row of decision.inserts) {
+    const key = executionKey(row.path, row.iteration);
+    next.set(key, inserted(row));
+    if (row.type === "MAP" && row.input !== undefined) inputs.set(key, row.input);
+  }
   for (const update of decision.updates) {
     const key = executionKey(update.path, update.iteration);
     const before = next.get(key);
     if (before === undefined) throw new InvariantError(`update of an unknown execution ${key}`);
     next.set(key, updated(before, update));
   }
-  return { snapshot: decision.snapshot, executions: next };
+  return { snapshot: decision.snapshot, executions: next, inputs };
 }
 
 function inserted(row: NewExecution): ExecutionRead {

@@ -35,7 +35,7 @@ export {
 } from "./state/codec.ts";
 export type { Changes, Identity, StoredSignal, StoredSnapshot } from "./state/codec.ts";
 export type * from "./state/decision.ts";
-export { mergeReads, noReads } from "./state/reads.ts";
+export { laterOf, mergeReads, noReads } from "./state/reads.ts";
 export type { ExecutionRead, Needs, ReadRequest, Reads } from "./state/reads.ts";
 export { taskError } from "./state/signal.ts";
 export type { EventFact, ExecutionRef, Signal, SignalKind, TaskFailure } from "./state/signal.ts";
@@ -59,6 +59,7 @@ export {
   parseDuration,
 } from "./definition/duration.ts";
 export type { Duration } from "./definition/duration.ts";
+export { pathOfStep, stepIdOf } from "./definition/paths.ts";
 export { compileDefinition } from "./definition/compile.ts";
 export {
   candidatePatterns,

@@ -11,7 +11,7 @@ const stepCount = 6;
 const stepIds = Array.from({ length: stepCount }, (_, index) => `s${index}`);
 
 /** Steps further on are likelier than steps back. */
-const target = fc.constantFrom(...stepIds, ...stepIds.slice(stepCount / 2));
+const outerTarget = fc.constantFrom(...stepIds, ...stepIds.slice(stepCount / 2));
 
 const condition = fc.oneof(
   { weight: 6, arbitrary: fc.constantFrom("true", "false") },
@@ -23,6 +23,9 @@ const condition = fc.oneof(
       "steps.s1.status === 'COMPLETED'",
       "steps.s2.output.ok === true",
       "steps.s0.attempts > 1",
+      "steps.s0_a_x0.status === 'COMPLETED'",
+      "steps.s1_m_x0.output.ok === true",
+      "steps.s2_b_x0_m_x0.output.ok === true",
       "workflow.instance.status === 'RUNNING'",
       "workflow.instance.cancellation.reason === 'stop'",
     ),
@@ -59,108 +62,252 @@ const retry = fc.record(
   { requiredKeys: [] },
 );
 
-const transitions = fc.record(
-  {
-    default: target,
-    conditions: fc.array(fc.record({ when: condition, to: target }), { maxLength: 2 }),
-  },
-  { requiredKeys: [] },
-);
-
-const onError = fc.array(
-  fc.record({ errors: fc.constantFrom(["A"], ["TIMEOUT"], ["*"], ["MAX_ITERATIONS"]), to: target }),
-  { maxLength: 2 },
-);
+type Json = WorkflowDefinition["output"];
 
 /** There in one of `of` cases. */
 const oneIn = <T>(of: number, arbitrary: fc.Arbitrary<T>): fc.Arbitrary<T | undefined> =>
   fc.oneof({ weight: of - 1, arbitrary: fc.constant(undefined) }, { weight: 1, arbitrary });
 
-const common = {
-  condition: oneIn(4, condition),
-  onError: oneIn(3, onError),
-  maxIterations: fc.integer({ min: 1, max: 3 }),
-};
+const ofItem = fc.constantFrom({ item: "${ item }", at: "${ index }" }, "${ item + 1 }");
 
-const task = fc.record({
-  ...common,
-  type: fc.constant("TASK" as const),
-  taskId: fc.constant("work"),
-  input: oneIn(3, value),
-  retry: oneIn(2, retry),
-  timeout: oneIn(5, duration),
-  totalTimeout: oneIn(5, duration),
-  scheduleTimeout: oneIn(5, duration),
-  heartbeatTimeout: oneIn(8, duration),
-  transitions,
-});
+/** Steps that lead to one another by `target`, and are inside of a MAP or not. */
+function stepsOf(
+  target: fc.Arbitrary<string>,
+  inItem: boolean,
+  depth: number,
+): fc.Arbitrary<object> {
+  const transitions = fc.record(
+    {
+      default: target,
+      conditions: fc.array(fc.record({ when: condition, to: target }), { maxLength: 2 }),
+    },
+    { requiredKeys: [] },
+  );
 
-const eventWait = fc.record({
-  ...common,
-  type: fc.constant("EVENT_WAIT" as const),
-  eventPattern: fc.constantFrom("go", "go.*", "${ input.pattern }"),
-  eventCondition: oneIn(
-    2,
-    fc.constantFrom(
-      "event.payload.n === variables.n",
-      "event.payload.id === input.id",
-      "event.payload.s === steps.s1.output.id && event.payload.n > 0",
+  const onError = fc.array(
+    fc.record({
+      errors: fc.constantFrom(["A"], ["TIMEOUT"], ["*"], ["MAX_ITERATIONS"]),
+      to: target,
+    }),
+    { maxLength: 2 },
+  );
+
+  const common = {
+    condition: oneIn(4, condition),
+    onError: oneIn(3, onError),
+    maxIterations: fc.integer({ min: 1, max: 3 }),
+  };
+
+  const task = fc.record({
+    ...common,
+    type: fc.constant("TASK" as const),
+    taskId: fc.constant("work"),
+    input: oneIn(3, inItem ? fc.oneof(value, ofItem) : value),
+    retry: oneIn(2, retry),
+    timeout: oneIn(5, duration),
+    totalTimeout: oneIn(5, duration),
+    scheduleTimeout: oneIn(5, duration),
+    heartbeatTimeout: oneIn(8, duration),
+    transitions,
+  });
+
+  const eventWait = fc.record({
+    ...common,
+    type: fc.constant("EVENT_WAIT" as const),
+    eventPattern: fc.constantFrom("go", "go.*", "${ input.pattern }"),
+    eventCondition: oneIn(
+      2,
+      fc.constantFrom(
+        "event.payload.n === variables.n",
+        "event.payload.id === input.id",
+        ...(inItem ? ["event.payload.n === item"] : []),
+        "event.payload.s === steps.s1.output.id && event.payload.n > 0",
+      ),
     ),
-  ),
-  eventTimeout: oneIn(
-    2,
-    fc.record({ duration, timeoutHandlerStepId: target }, { requiredKeys: ["duration"] }),
-  ),
-  eventPayloadMapping: oneIn(2, fc.constant({ n: "n", other: "deep.missing" })),
-  lookback: oneIn(3, fc.constantFrom("instance", "PT1H")),
-  transitions,
-});
+    eventTimeout: oneIn(
+      2,
+      fc.record({ duration, timeoutHandlerStepId: target }, { requiredKeys: ["duration"] }),
+    ),
+    eventPayloadMapping: oneIn(2, fc.constant({ n: "n", other: "deep.missing" })),
+    lookback: oneIn(3, fc.constantFrom("instance", "PT1H")),
+    transitions,
+  });
 
-const choice = fc.record({
-  ...common,
-  type: fc.constant("CHOICE" as const),
-  choices: fc.array(fc.record({ when: condition, to: target }), { minLength: 1, maxLength: 2 }),
-  default: target,
-});
+  const choice = fc.record({
+    ...common,
+    type: fc.constant("CHOICE" as const),
+    choices: fc.array(fc.record({ when: condition, to: target }), { minLength: 1, maxLength: 2 }),
+    default: target,
+  });
 
-const delay = fc.record({
-  ...common,
-  type: fc.constant("DELAY" as const),
-  duration,
-  transitions,
-});
+  const delay = fc.record({
+    ...common,
+    type: fc.constant("DELAY" as const),
+    duration,
+    transitions,
+  });
 
-const set = fc.record({
-  ...common,
-  type: fc.constant("SET" as const),
-  variables: fc.constantFrom(
-    { n: "${ variables.n + 1 }" },
-    { n: "${ steps.s1.output.n ?? 0 }" },
-    { n: "${ parseJson('oops') }" },
-  ),
-  transitions,
-});
+  const set = fc.record({
+    ...common,
+    type: fc.constant("SET" as const),
+    variables: fc.constantFrom(
+      { n: "${ variables.n + 1 }" },
+      { n: "${ steps.s1.output.n ?? 0 }" },
+      { n: "${ parseJson('oops') }" },
+    ),
+    transitions,
+  });
 
-const end = fc.record({
-  ...common,
-  type: fc.constant("END" as const),
-  outcome: fc.constantFrom("COMPLETED" as const, "FAILED" as const, "CANCELLED" as const),
-  output: oneIn(2, value),
-  error: oneIn(2, fc.constantFrom<Json>({ type: "A", message: "ended" }, "ended")),
-  reason: oneIn(2, fc.constantFrom("enough", "${ variables.n }")),
-  transitions,
-});
+  const end = fc.record({
+    ...common,
+    type: fc.constant("END" as const),
+    outcome: fc.constantFrom("COMPLETED" as const, "FAILED" as const, "CANCELLED" as const),
+    output: oneIn(2, value),
+    error: oneIn(2, fc.constantFrom<Json>({ type: "A", message: "ended" }, "ended")),
+    reason: oneIn(2, fc.constantFrom("enough", "${ variables.n }")),
+    transitions,
+  });
 
-type Json = WorkflowDefinition["output"];
+  const inner =
+    depth === 0
+      ? []
+      : [
+          { weight: 2, arbitrary: parallelOf(common, transitions, inItem, depth - 1) },
+          { weight: 1, arbitrary: mapOf(common, transitions, depth - 1) },
+        ];
 
-const step = fc.oneof(
-  { weight: 5, arbitrary: task },
-  { weight: 3, arbitrary: eventWait },
-  { weight: 2, arbitrary: choice },
-  { weight: 2, arbitrary: delay },
-  { weight: 2, arbitrary: set },
-  { weight: 1, arbitrary: end },
-);
+  return fc.oneof(
+    { weight: 5, arbitrary: task },
+    { weight: 3, arbitrary: eventWait },
+    { weight: 2, arbitrary: choice },
+    { weight: 2, arbitrary: delay },
+    { weight: 2, arbitrary: set },
+    { weight: 1, arbitrary: end },
+    ...inner,
+  );
+}
+
+/** Ids of the steps of an inner list, before they are made unique. */
+const innerIds = ["x0", "x1", "x2"];
+
+/** One to three steps; a target beyond them is the last one. */
+function listOf(inItem: boolean, depth: number): fc.Arbitrary<object[]> {
+  const steps = fc.array(stepsOf(fc.constantFrom(...innerIds, "x2"), inItem, depth), {
+    minLength: 1,
+    maxLength: innerIds.length,
+  });
+  return steps.map((list) =>
+    list.map((each, index) => {
+      const last = `x${list.length - 1}`;
+      const known = (id: string) => (Number(id.slice(1)) < list.length ? id : last);
+      return renamed({ stepId: innerIds[index], ...each }, known);
+    }),
+  );
+}
+
+function parallelOf(common: object, transitions: unknown, inItem: boolean, depth: number) {
+  return fc.record({
+    ...common,
+    type: fc.constant("PARALLEL" as const),
+    branches: fc.array(listOf(inItem, depth), { minLength: 1, maxLength: 3 }).map((lists) =>
+      lists.map((steps, index) => {
+        const name = "abc"[index] ?? "d";
+        return { name, steps: steps.map((each) => renamed(each, (id) => `${name}_${id}`)) };
+      }),
+    ),
+    join: oneIn(2, fc.constantFrom("ALL" as const, "ANY" as const, { count: 1 }, { count: 2 })),
+    onBranchError: oneIn(2, fc.constantFrom("FAIL" as const, "CONTINUE" as const)),
+    transitions: transitions as fc.Arbitrary<object>,
+  });
+}
+
+function mapOf(common: object, transitions: unknown, depth: number) {
+  return fc.record({
+    ...common,
+    type: fc.constant("MAP" as const),
+    items: fc.oneof(
+      { weight: 8, arbitrary: fc.array(fc.integer({ min: 0, max: 2 }), { maxLength: 4 }) },
+      { weight: 1, arbitrary: fc.constantFrom("input.id", "[1, variables.n]") },
+    ),
+    itemName: oneIn(2, fc.constant("row")),
+    steps: listOf(true, depth).map((steps) =>
+      steps.map((each) => renamed(each, (id) => `m_${id}`)),
+    ),
+    maxConcurrency: oneIn(2, fc.integer({ min: 1, max: 3 })),
+    tolerate: oneIn(2, fc.integer({ min: 0, max: 2 })),
+    transitions: transitions as fc.Arbitrary<object>,
+  });
+}
+
+interface AnyStep {
+  readonly stepId?: string;
+  readonly type?: string;
+  readonly transitions?: Ways;
+  readonly choices?: readonly { readonly to: string }[];
+  readonly default?: string;
+  readonly onError?: readonly { readonly to: string }[];
+  readonly eventTimeout?: { readonly timeoutHandlerStepId?: string };
+  readonly branches?: readonly { readonly name: string; readonly steps: readonly object[] }[];
+  readonly steps?: readonly object[];
+}
+
+interface Ways {
+  readonly default?: string;
+  readonly conditions?: readonly { readonly to: string }[];
+}
+
+/** A step and all inside it under other ids. */
+function renamed(given: object, name: (id: string) => string): object {
+  const each: AnyStep = given;
+  const to = <T extends { readonly to: string }>(list: readonly T[] | undefined) =>
+    list?.map((way) => ({ ...way, to: name(way.to) }));
+  const { transitions, eventTimeout } = each;
+  const handler = eventTimeout?.timeoutHandlerStepId;
+  return {
+    ...each,
+    stepId: each.stepId && name(each.stepId),
+    transitions: transitions && {
+      ...transitions,
+      default: transitions.default && name(transitions.default),
+      conditions: to(transitions.conditions),
+    },
+    choices: to(each.choices),
+    default: each.default && name(each.default),
+    onError: to(each.onError),
+    eventTimeout: eventTimeout && {
+      ...eventTimeout,
+      timeoutHandlerStepId: handler && name(handler),
+    },
+  };
+}
+
+/** Makes the ids inside of a step unique: each begins with that of the step around it. */
+function withUniqueIds(given: object): object {
+  const each: AnyStep = given;
+  const unique = (steps: readonly object[]) =>
+    steps.map((one) => withUniqueIds(renamed(one, (id) => `${each.stepId}_${id}`)));
+  return {
+    ...each,
+    ...(each.branches && {
+      branches: each.branches.map(({ name, steps }) => ({ name, steps: unique(steps) })),
+    }),
+    ...(each.type === "MAP" && each.steps && { steps: unique(each.steps) }),
+  };
+}
+
+/** The TASKs of a list and of what is inside it. */
+function tasksOf(steps: readonly object[]): readonly string[] {
+  return steps.flatMap((given) => {
+    const each: AnyStep = given;
+    if (each.type === "TASK") return each.stepId ?? [];
+    return [
+      ...(each.branches ?? []).flatMap((branch) => tasksOf(branch.steps)),
+      ...tasksOf(each.steps ?? []),
+    ];
+  });
+}
+
+const step = stepsOf(outerTarget, false, 2);
 
 const compensation = fc.record({
   type: fc.constant("TASK" as const),
@@ -184,26 +331,28 @@ export const document: fc.Arbitrary<WorkflowDefinition> = fc
     steps: fc.tuple(...stepIds.map(() => step)),
     compensations: fc.array(oneIn(2, compensation), {
       minLength: stepCount,
-      maxLength: stepCount,
+      maxLength: 2 * stepCount,
     }),
     cancellationTriggers: oneIn(2, fc.array(trigger, { maxLength: 2 })),
     timeout: oneIn(6, duration),
     output: oneIn(5, value),
     compensateOnFailure: oneIn(4, fc.boolean()),
   })
-  .map(({ steps, compensations, ...rest }) =>
-    withoutAbsent({
+  .map(({ steps: given, compensations, ...rest }) => {
+    const steps = given.map((each, index) => withUniqueIds({ stepId: stepIds[index], ...each }));
+    const tasks = tasksOf(steps);
+    return withoutAbsent({
       id: "random",
       ...rest,
       variables: { n: 0 },
-      steps: steps.map((each, index) => ({ stepId: stepIds[index], ...each })),
-      compensationSteps: compensations.flatMap((each, index) =>
-        each && steps[index]?.type === "TASK"
-          ? [{ stepId: `undo_s${index}`, compensationFor: `s${index}`, ...each }]
-          : [],
-      ),
-    }),
-  );
+      steps,
+      compensationSteps: compensations.flatMap((each, index) => {
+        const task = tasks[index];
+        if (each === undefined || task === undefined) return [];
+        return [{ stepId: `undo_${task}`, compensationFor: task, ...each }];
+      }),
+    });
+  });
 
 function withoutAbsent(document_: unknown): WorkflowDefinition {
   return JSON.parse(JSON.stringify(document_)) as WorkflowDefinition;

@@ -112,6 +112,35 @@ test("of an event, a timeout and a cancel, exactly one wins a wait", () => {
   expect(open.every(({ to }) => !to.waits.has("wait#1"))).toBe(true);
 });
 
+test("a race of an event and a timer is joined once, whatever comes in whichever order", () => {
+  const definition = define({
+    steps: [
+      {
+        stepId: "race",
+        type: "PARALLEL",
+        join: "ANY",
+        branches: [
+          { name: "event", steps: [{ stepId: "wait", type: "EVENT_WAIT", eventPattern: "paid" }] },
+          { name: "clock", steps: [{ stepId: "pause", type: "DELAY", duration: "PT1S" }] },
+        ],
+        transitions: { default: "after" },
+      },
+      { stepId: "after" },
+    ],
+  });
+  const { settled } = explore(definition, [
+    { kind: "started" },
+    { kind: "eventMatched", path: "race.event.wait", iteration: 1, event },
+    { kind: "timerFired", timer: "delay", path: "race.clock.pause", iteration: 1, attempt: 1 },
+    ...resultsOf("after"),
+  ]);
+
+  expect(endsOf(settled).filter((end) => end.startsWith("COMPLETED"))).toEqual([
+    "COMPLETED: race COMPLETED, wait CANCELLED, pause COMPLETED, after COMPLETED",
+    "COMPLETED: race COMPLETED, wait COMPLETED, pause CANCELLED, after COMPLETED",
+  ]);
+});
+
 test("a saga ends in one of a few ways, whatever comes in whichever order", () => {
   const definition = define({
     cancellationTriggers: [{ eventPattern: "stop", reason: "stop" }],

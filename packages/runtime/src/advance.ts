@@ -1,8 +1,9 @@
 import { decide, isNeeds, mergeReads, noReads } from "@millrace/engine";
 import type { Decision, Definition, Reads, Signal, Snapshot } from "@millrace/engine";
-import { commitLocked, loadReads } from "@millrace/store";
+import { commitLocked } from "@millrace/store";
 import type { Commit, CommitOutcome, Key, MatchedWait } from "@millrace/store";
 import { BusyError, InstanceNotFoundError } from "./errors.ts";
+import { loadRows } from "./load-rows.ts";
 import type { Services } from "./services.ts";
 
 /**
@@ -147,7 +148,7 @@ export async function decideLoading(
   for (let round = 0; round < maxReadRounds; round++) {
     const answer = decide(definition, snapshot, signals, reads, now);
     if (!isNeeds(answer)) return { decision: answer, reads };
-    reads = mergeReads(reads, await loadReads(db, key, answer.needs));
+    reads = mergeReads(reads, await loadRows(db, key, answer.needs));
   }
   throw new Error(`instance ${key.instanceId}: a decision asked for rows ${maxReadRounds} times`);
 }

@@ -6,9 +6,10 @@ import {
   noReads,
 } from "@millrace/engine";
 import type { EventFact } from "@millrace/engine";
-import { findWaits, keyHashOf, loadReads, markMatched, takeOne } from "@millrace/store";
+import { findWaits, keyHashOf, markMatched, takeOne } from "@millrace/store";
 import type { StoredEvent, WaitCandidate, WaitProbe } from "@millrace/store";
 import { pageSize } from "./event-intake.ts";
+import { loadRows } from "./load-rows.ts";
 import type { Services } from "./services.ts";
 
 /**
@@ -111,7 +112,7 @@ export async function satisfies(
     const answer = eventSatisfies(definition, snapshot, wait, fact, reads, services.clock.now());
     if (typeof answer === "boolean") return answer;
     const key = { tenantId, instanceId: snapshot.id };
-    reads = mergeReads(reads, await loadReads(services.database.db, key, answer.needs));
+    reads = mergeReads(reads, await loadRows(services.database.db, key, answer.needs));
   }
 }
 

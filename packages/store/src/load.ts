@@ -7,11 +7,12 @@ import type {
   StepStatus,
   WorkflowError,
 } from "@millrace/engine";
-import { executionKey } from "@millrace/engine";
+import { executionKey, noReads } from "@millrace/engine";
 import type { Key } from "./commit.ts";
 import { instanceColumns, snapshotOf } from "./instance-row.ts";
 import type { InstanceRow } from "./instance-row.ts";
 import { parseJson } from "./json.ts";
+import type { Json } from "./json.ts";
 import { prepared, run, type Db } from "./statement.ts";
 import { rowSource } from "./unnest.ts";
 
@@ -96,9 +97,15 @@ export async function loadReads(
   if (requests.some(({ kind }) => kind === "all")) return loadAllReads(db, key);
   const paths = requests.filter((request) => request.kind === "latest");
   const places = requests.filter((request) => request.kind === "execution");
-  const [latest, executions] = await Promise.all([
+  const inputPlaces = requests.filter((request) => request.kind === "input");
+  const maps = requests.filter((request) => request.kind === "items");
+  const loose = requests.filter((request) => request.kind === "anywhere");
+  const [latest, executions, inputs, items, anywhere] = await Promise.all([
     paths.length === 0 ? [] : rowsOf(db, latestReads, key, pathSource.values(paths)),
     places.length === 0 ? [] : rowsOf(db, executionReads, key, placeSource.values(places)),
+    inputPlaces.length === 0 ? [] : loadInputs(db, key, inputPlaces),
+    Promise.all(maps.map((request) => loadItems(db, key, request))),
+    Promise.all(loose.map((request) => loadAnywhere(db, key, request))),
   ]);
   return {
     latest: new Map<string, ExecutionRead | null>([
@@ -110,6 +117,9 @@ export async function loadReads(
       ...latest.map((read) => [executionKey(read.path, read.iteration), read] as const),
       ...executions.map((read) => [executionKey(read.path, read.iteration), read] as const),
     ]),
+    items: new Map(items),
+    inputs: new Map(inputs),
+    anywhere: new Map(anywhere),
     all: false,
   };
 }
@@ -117,11 +127,49 @@ export async function loadReads(
 async function loadAllReads(db: Db, key: Key): Promise<Reads> {
   const all = await rowsOf(db, everyRead, key, []);
   return {
+    ...noReads,
     // Iterations of a path come in their order, so that the last one stays.
     latest: new Map(all.map((read) => [read.path, read])),
     executions: new Map(all.map((read) => [executionKey(read.path, read.iteration), read])),
     all: true,
   };
+}
+
+type RequestOf<K extends ReadRequest["kind"]> = Extract<ReadRequest, { kind: K }>;
+
+async function loadInputs(
+  db: Db,
+  { tenantId, instanceId }: Key,
+  places: readonly RequestOf<"input">[],
+): Promise<readonly (readonly [string, Json])[]> {
+  const values = [tenantId, instanceId, ...placeSource.values(places)];
+  const rows = await run<Pick<StepReadRow, "path" | "iteration"> & { input: string | null }>(
+    db,
+    inputReads,
+    values,
+  );
+  return rows.map(({ path, iteration, input }) => [
+    executionKey(path, iteration),
+    parseJson(input) ?? null,
+  ]);
+}
+
+async function loadItems(
+  db: Db,
+  key: Key,
+  { path, iteration, after, stepIds }: RequestOf<"items">,
+): Promise<readonly [string, readonly ExecutionRead[]]> {
+  const rows = await rowsOf(db, itemReads, key, [path, String(after), `{${stepIds.join(",")}}`]);
+  return [executionKey(path, iteration), rows];
+}
+
+async function loadAnywhere(
+  db: Db,
+  key: Key,
+  { path, stepId }: RequestOf<"anywhere">,
+): Promise<readonly [string, ExecutionRead | null]> {
+  const [row] = await rowsOf(db, anywhereReads, key, [path, stepId]);
+  return [stepId, row ?? null];
 }
 
 async function rowsOf(
@@ -178,6 +226,35 @@ const executionReads = prepared(
     where s.tenant_id = $1 and s.instance_id = $2
       and s.path = x.path and s.iteration = x.iteration
     offset 0) s`,
+);
+
+const inputReads = prepared(
+  "reads_input",
+  `select s.path, s.iteration, s.input from ${placeSource.from("x", 3)}
+  join step_executions s on s.tenant_id = $1 and s.instance_id = $2
+    and s.path = x.path and s.iteration = x.iteration`,
+);
+
+/** Paths below a MAP: those that begin with its own and a bracket. The column sorts by bytes. */
+const belowMap = `s.tenant_id = $1 and s.instance_id = $2
+    and s.path > $3::text || '[' and s.path < $3::text || '\\'`;
+const itemOfPath =
+  "substr(s.path, 1, length($3::text) + strpos(substr(s.path, length($3::text) + 1), ']'))";
+
+const itemReads = prepared(
+  "reads_items",
+  `select ${asked} from (
+    select distinct on (${itemOfPath}) s.* from step_executions s
+    where ${belowMap} and s.completion > $4::integer and s.step_id = any ($5::text[])
+    order by ${itemOfPath}, s.completion desc) s`,
+);
+
+/** In the order of the engine's `laterOf`. */
+const anywhereReads = prepared(
+  "reads_anywhere",
+  `select ${asked} from step_executions s
+  where ${belowMap} and s.step_id = $4::text
+  order by s.completion desc nulls last, s.iteration desc, s.path desc limit 1`,
 );
 
 const everyRead = prepared(

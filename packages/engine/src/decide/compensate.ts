@@ -34,7 +34,7 @@ const stateOutputBytes = 65_536;
 /** Milliseconds that a step in flight is awaited: its own timeout, at most 30 s. */
 export function graceMs(turn: Turn, execution: LiveExecution): number {
   try {
-    const ownMs = clockMs(turn, callOf(turn, execution).timeout);
+    const ownMs = clockMs(turn, callOf(turn, execution).timeout, execution);
     return Math.min(ownMs ?? cancelGraceMs, cancelGraceMs);
   } catch (thrown) {
     if (isValueError(thrown)) return cancelGraceMs;
@@ -51,7 +51,7 @@ export function beginCompensation(turn: Turn): void {
     next: 0,
     completed: [],
     failed: [],
-    uncertain: [],
+    uncertain: turn.state.uncertain,
     startedAt: turn.now.toISOString(),
     completedAt: null,
   };
@@ -67,16 +67,21 @@ export function settleAwaited(
 ): void {
   updateExecution(turn, execution, { status: "CANCELLED", completedAt: turn.now });
   removeLive(turn, execution);
-  if (outcome === "UNKNOWN") {
-    const { uncertain } = progress(turn);
-    change(turn, { uncertain: [...uncertain, execution.path] });
-  }
+  if (outcome === "UNKNOWN") noteUncertain(turn, execution);
   noteStep(turn, "workflow.step.cancelled", execution, { outcome });
   freezeWhenSettled(turn);
 }
 
+/** A compensation names it: the one under way, or one that may follow from a lost branch. */
+function noteUncertain(turn: Turn, { path }: LiveExecution): void {
+  turn.state.uncertain = [...turn.state.uncertain, path];
+  const { compensation, uncertain } = turn.state;
+  if (compensation !== null) change(turn, { uncertain });
+}
+
 /** Freezes the plan once nothing is in flight any more, and starts its first step. */
 export function freezeWhenSettled(turn: Turn): void {
+  if (turn.state.compensation === null) return;
   const inFlight = Object.values(turn.state.live).some(({ phase }) => phase === "AWAITED");
   if (inFlight) return;
   change(turn, { frozen: true, ...freezePlan(turn) });

@@ -15,6 +15,7 @@ import { fireTimer } from "./timer.ts";
 import type { Turn } from "./turn.ts";
 import { changeStatus, closeTurn, liveExecution, openTurn } from "./turn.ts";
 import { takeEvent } from "./wait.ts";
+import { walk } from "./walk.ts";
 
 /**
  * Applies signals to one instance, in order, and says what must happen next.
@@ -36,6 +37,7 @@ export function decide(
   try {
     for (const signal of signals) {
       apply(turn, signal);
+      walk(turn);
       completeIfDone(turn);
     }
     if (turn.entries.length > 0) conclude(turn);
@@ -87,15 +89,19 @@ function withLive(
   act: (execution: LiveExecution) => void,
 ): void {
   const execution = liveExecution(turn, path, iteration);
-  if (execution?.attempt !== attempt || execution.phase === "WAITING") return;
+  if (execution?.attempt !== attempt) return;
+  if (execution.phase === "WAITING" || execution.phase === "OPEN") return;
   act(execution);
 }
+
+/** Phases in which nothing of an instance can run: a lost branch that has its grace is none of it. */
+const idle: ReadonlySet<LiveExecution["phase"]> = new Set(["WAITING", "OPEN", "AWAITED"]);
 
 /** What holds after every decision, whatever it was. */
 function conclude(turn: Turn): void {
   const { state } = turn;
   if (state.status === "RUNNING" || state.status === "WAITING_FOR_EVENT") {
-    const waiting = Object.values(state.live).every(({ phase }) => phase === "WAITING");
+    const waiting = Object.values(state.live).every(({ phase }) => idle.has(phase));
     changeStatus(turn, waiting ? "WAITING_FOR_EVENT" : "RUNNING");
   }
   if (!isTerminal(state.status)) refreshKeys(turn);

@@ -21,7 +21,7 @@ export function dispatchTask(
   call: TaskCall,
   execution: LiveExecution,
   input: Json | undefined,
-  context?: Context,
+  context: Context = execution,
 ): void {
   const { stepId, path, iteration, attempt, compensates = null } = execution;
   const clock = (value: DurationValue | undefined) => clockMs(turn, value, context);

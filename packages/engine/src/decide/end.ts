@@ -1,23 +1,12 @@
 import type { Json } from "@millrace/expressions";
-import type { Cancellation, LiveExecution, WorkflowError } from "../state/snapshot.ts";
+import type { Cancellation, WorkflowError } from "../state/snapshot.ts";
 import { isTerminal } from "../state/status.ts";
-import { beginCompensation, graceMs } from "./compensate.ts";
-import { abortAttempt } from "./dispatch.ts";
-import { after, expressionError } from "./evaluate.ts";
+import { beginCompensation } from "./compensate.ts";
+import { expressionError } from "./evaluate.ts";
 import { closeTriggers } from "./listen.ts";
-import { attemptsMade, evaluateTemplate, observeStatus, wholeExecutionOf } from "./scope.ts";
-import {
-  changeStatus,
-  clearInstanceTimer,
-  dropTimer,
-  note,
-  noteStep,
-  putLive,
-  removeLive,
-  setTimer,
-  settle,
-  updateExecution,
-} from "./turn.ts";
+import { evaluateTemplate, wholeExecutionOf } from "./scope.ts";
+import { stopExecution } from "./stop.ts";
+import { changeStatus, clearInstanceTimer, note, settle } from "./turn.ts";
 import type { Turn } from "./turn.ts";
 
 /** How an instance ends: it completes, fails or is cancelled. */
@@ -26,7 +15,10 @@ import type { Turn } from "./turn.ts";
 export function completeIfDone(turn: Turn): void {
   const { status, live } = turn.state;
   const over = isTerminal(status) || status === "CREATED";
-  if (!over && Object.keys(live).length === 0) completeInstance(turn);
+  // A lost branch that is given its grace holds nothing up.
+  if (!over && Object.values(live).every(({ phase }) => phase === "AWAITED")) {
+    completeInstance(turn);
+  }
 }
 
 /** Completes it with the definition's output, or fails where that has no value. */
@@ -90,46 +82,5 @@ function stopLive(turn: Turn, reason: string, compensating: boolean): void {
     stopExecution(turn, execution, reason, compensating);
   }
   for (const timer of turn.state.timers) clearInstanceTimer(turn, timer);
-}
-
-/**
- * A running step is told. While compensating, one that has a compensation step stays on, AWAITED, for
- * its grace; everything else is CANCELLED at once (CONTRACT 2, "A step in flight at a cancel").
- */
-function stopExecution(
-  turn: Turn,
-  execution: LiveExecution,
-  reason: string,
-  compensating: boolean,
-): void {
-  const { phase, stepId, attempt } = execution;
-  if (phase === "READY") {
-    removeLive(turn, execution);
-    return;
-  }
-  const undoable = compensating && turn.definition.compensationFor.has(stepId);
-  // A row is looked at only where it matters: for the grace, and for attempts that never began.
-  const status = phase === "ACTIVE" && (undoable || attempt > 1) && observeStatus(turn, execution);
-  if (undoable && status === "RUNNING") {
-    awaitGrace(turn, execution, reason);
-    return;
-  }
-  updateExecution(turn, execution, {
-    status: "CANCELLED",
-    attempt: attemptsMade(status || "RUNNING", attempt),
-    completedAt: turn.now,
-  });
-  noteStep(turn, "workflow.step.cancelled", execution);
-  removeLive(turn, execution);
-  if (phase === "ACTIVE") abortAttempt(turn, execution, reason);
-}
-
-function awaitGrace(turn: Turn, execution: LiveExecution, reason: string): void {
-  let awaited: LiveExecution = { ...execution, phase: "AWAITED" };
-  for (const timer of execution.timers) awaited = dropTimer(turn, awaited, timer);
-  putLive(turn, { ...awaited, timers: ["grace"] });
-  setTimer(turn, "grace", execution, after(turn, graceMs(turn, execution)));
-  updateExecution(turn, execution, { status: "RUNNING", awaited: true });
-  noteStep(turn, "workflow.step.awaited", execution);
-  abortAttempt(turn, execution, reason);
+  turn.agenda.length = 0;
 }

@@ -7,6 +7,7 @@ import { dispatchTask } from "./dispatch.ts";
 import { cancelInstance, completeInstance, completeWith, failInstance } from "./end.ts";
 import { after, clockMs, textOf } from "./evaluate.ts";
 import { insertInstant, settleCompleted } from "./execution.ts";
+import { openBranches, openItems } from "./join.ts";
 import { matcherFields } from "./listen.ts";
 import { evaluateTemplate, scopeFor } from "./scope.ts";
 import { noteStep, openWait, putLive, setTimer, updateExecution } from "./turn.ts";
@@ -26,7 +27,8 @@ export function enterStep(turn: Turn, current: Step, execution: LiveExecution): 
   switch (current.type) {
     case "TASK": {
       const { input } = current;
-      const value = input === undefined ? undefined : (evaluateTemplate(turn, input) ?? null);
+      const value =
+        input === undefined ? undefined : (evaluateTemplate(turn, input, execution) ?? null);
       dispatchTask(turn, current, execution, value);
       return false;
     }
@@ -36,6 +38,15 @@ export function enterStep(turn: Turn, current: Step, execution: LiveExecution): 
     case "DELAY":
       enterDelay(turn, current, execution);
       return false;
+    case "PARALLEL":
+      openBranches(turn, current, execution);
+      return false;
+    case "MAP": {
+      const output = openItems(turn, current, execution);
+      if (output === undefined) return false;
+      settleCompleted(turn, current, execution, output);
+      return true;
+    }
     case "CHOICE":
       insertInstant(turn, current.type, execution);
       settleCompleted(turn, current, execution, undefined);
@@ -51,9 +62,9 @@ export function enterStep(turn: Turn, current: Step, execution: LiveExecution): 
 
 function enterEventWait(turn: Turn, current: EventWaitStep, execution: LiveExecution): void {
   const { stepId, path, iteration } = execution;
-  const matcher = matcherFields(turn, current);
-  const timeoutMs = clockMs(turn, current.eventTimeout?.duration);
-  const lookbackFrom = lookbackStart(turn, current);
+  const matcher = matcherFields(turn, current, execution);
+  const timeoutMs = clockMs(turn, current.eventTimeout?.duration, execution);
+  const lookbackFrom = lookbackStart(turn, current, execution);
   insertInstant(turn, current.type, execution);
   updateExecution(turn, execution, { status: "WAITING" });
   const { deliver } = current;
@@ -68,15 +79,19 @@ function enterEventWait(turn: Turn, current: EventWaitStep, execution: LiveExecu
   noteStep(turn, "workflow.step.waiting", execution, { pattern: matcher.pattern });
 }
 
-function lookbackStart(turn: Turn, { lookback }: EventWaitStep): Date | null {
+function lookbackStart(
+  turn: Turn,
+  { lookback }: EventWaitStep,
+  execution: LiveExecution,
+): Date | null {
   if (lookback === "instance") return turn.state.createdAt;
-  const ms = clockMs(turn, lookback);
+  const ms = clockMs(turn, lookback, execution);
   return ms === null ? null : after(turn, -ms);
 }
 
 function enterDelay(turn: Turn, current: DelayStep, execution: LiveExecution): void {
-  const ms = clockMs(turn, current.duration);
-  const dueAt = ms === null ? untilTime(turn, current) : after(turn, ms);
+  const ms = clockMs(turn, current.duration, execution);
+  const dueAt = ms === null ? untilTime(turn, current, execution) : after(turn, ms);
   insertInstant(turn, current.type, execution);
   updateExecution(turn, execution, { status: "WAITING" });
   setTimer(turn, "delay", execution, dueAt);
@@ -84,14 +99,14 @@ function enterDelay(turn: Turn, current: DelayStep, execution: LiveExecution): v
   noteStep(turn, "workflow.step.waiting", execution, { until: dueAt.toISOString() });
 }
 
-function untilTime(turn: Turn, { until, stepId }: DelayStep): Date {
+function untilTime(turn: Turn, { until, stepId }: DelayStep, execution: LiveExecution): Date {
   const template = defined(until, `until of step ${stepId}`);
-  return resolveTime(template, scopeFor(turn, template));
+  return resolveTime(template, scopeFor(turn, template, execution));
 }
 
 function enterSet(turn: Turn, current: SetStep, execution: LiveExecution): void {
   const values = current.variables.map(
-    ([name, template]) => [name, evaluateTemplate(turn, template)] as const,
+    ([name, template]) => [name, evaluateTemplate(turn, template, execution)] as const,
   );
   insertInstant(turn, current.type, execution);
   setVariables(turn, values);
@@ -110,7 +125,8 @@ export function setVariables(
 
 /** An END step is COMPLETED whatever its outcome; the instance ends wherever it stands. */
 function enterEnd(turn: Turn, current: EndStep, execution: LiveExecution): void {
-  const value = (template: EndStep["output"]) => template && evaluateTemplate(turn, template);
+  const value = (template: EndStep["output"]) =>
+    template && evaluateTemplate(turn, template, execution);
   const output = value(current.output);
   const error = value(current.error);
   const reason = value(current.reason);

@@ -1,6 +1,7 @@
 import type { Json } from "@millrace/expressions";
 import type { Step } from "../definition/definition.ts";
-import type { LiveExecution, WorkflowError } from "../state/snapshot.ts";
+import { prefixOf } from "../definition/paths.ts";
+import type { LiveExecution, Place, WorkflowError } from "../state/snapshot.ts";
 import { executionKey } from "../state/snapshot.ts";
 import { insertExecution, noteStep, updateExecution } from "./turn.ts";
 import type { Turn } from "./turn.ts";
@@ -8,21 +9,55 @@ import type { Turn } from "./turn.ts";
 /** How one execution of a step begins and settles. None of this moves the instance on. */
 
 /** Steps whose output can become the instance's (CONTRACT 1, Default `output`). */
-const outputTypes: ReadonlySet<Step["type"]> = new Set(["TASK", "EVENT_WAIT"]);
+export const outputTypes: ReadonlySet<Step["type"]> = new Set([
+  "TASK",
+  "EVENT_WAIT",
+  "PARALLEL",
+  "MAP",
+]);
 
 /** The next execution of a step, counted as begun. */
-export function newExecution(turn: Turn, current: Step): LiveExecution {
-  const { stepId, repeats } = current;
-  const iteration = nextIteration(turn, current);
-  if (repeats) turn.state.iterations = { ...turn.state.iterations, [stepId]: iteration };
-  return { stepId, path: stepId, iteration, phase: "ACTIVE", attempt: 1, timers: [] };
+export function newExecution(turn: Turn, current: Step, within: Place | undefined): LiveExecution {
+  const iteration = nextIteration(turn, current, within);
+  const execution = placed(current, within, iteration);
+  if (current.repeats) {
+    turn.state.iterations = { ...turn.state.iterations, [execution.path]: iteration };
+  }
+  return execution;
 }
 
-/** Only steps on a cycle are counted: any other is entered once. */
-export function nextIteration({ state }: Turn, { stepId, repeats }: Step): number {
+export function placed(
+  { stepId }: Step,
+  within: Place | undefined,
+  iteration: number,
+): LiveExecution {
+  if (within === undefined) {
+    return { stepId, path: stepId, iteration, phase: "ACTIVE", attempt: 1, timers: [] };
+  }
+  const path = prefixOf(within) + stepId;
+  return { stepId, path, iteration, phase: "ACTIVE", attempt: 1, timers: [], within };
+}
+
+/**
+ * Only steps on a cycle are counted. Any other is entered once by its branch or item, and has the
+ * iteration of the PARALLEL or MAP that it is inside of.
+ */
+export function nextIteration(
+  { state }: Turn,
+  { stepId, repeats }: Step,
+  within: Place | undefined,
+): number {
+  if (!repeats) return within?.iteration ?? 1;
   const { iterations } = state;
-  if (!repeats || !Object.hasOwn(iterations, stepId)) return 1;
-  return (iterations[stepId] ?? 0) + 1;
+  const path = within === undefined ? stepId : prefixOf(within) + stepId;
+  return Object.hasOwn(iterations, path) ? (iterations[path] ?? 0) + 1 : 1;
+}
+
+/** The place of whatever follows a completed execution in its branch. */
+export function placeAfter({ type }: Step, execution: LiveExecution): Place | undefined {
+  const { within, path, iteration } = execution;
+  if (within === undefined || !outputTypes.has(type)) return within;
+  return { ...within, last: executionKey(path, iteration) };
 }
 
 /** The row of an execution that no worker runs; the status that it begins with is set next. */
@@ -30,6 +65,7 @@ export function insertInstant(
   turn: Turn,
   type: string,
   { stepId, path, iteration, attempt, compensates }: LiveExecution,
+  input?: Json,
 ): void {
   insertExecution(turn, {
     stepId,
@@ -41,7 +77,7 @@ export function insertInstant(
     taskId: null,
     queue: null,
     priority: 0,
-    input: undefined,
+    input,
     output: undefined,
     error: null,
     completion: null,
@@ -62,8 +98,11 @@ export function settleCompleted(
 ): void {
   const { state, now } = turn;
   state.completions += 1;
-  if (execution.iteration === 1) state.completedSteps += 1;
-  if (outputTypes.has(type)) state.lastOutput = executionKey(execution.path, execution.iteration);
+  if (execution.iteration === 1 && !execution.path.includes("[")) state.completedSteps += 1;
+  // What a lost branch still came to is undone with the rest, and is nobody's output.
+  if (outputTypes.has(type) && execution.phase !== "AWAITED") {
+    state.lastOutput = executionKey(execution.path, execution.iteration);
+  }
   updateExecution(turn, execution, {
     status: "COMPLETED",
     output,

@@ -153,7 +153,7 @@ function retryLater(
 /** Its value was good when the step was entered; should it fail now, the attempt has no such clock. */
 function scheduleClockMs(turn: Turn, execution: LiveExecution): number | null {
   try {
-    return clockMs(turn, callOf(turn, execution).scheduleTimeout);
+    return clockMs(turn, callOf(turn, execution).scheduleTimeout, execution);
   } catch (thrown) {
     if (isValueError(thrown)) return null;
     throw thrown;

@@ -7,6 +7,7 @@ import type { EventFact } from "../state/signal.ts";
 import type { LiveExecution } from "../state/snapshot.ts";
 import { executionKey } from "../state/snapshot.ts";
 import { evaluateTemplate, scopeFor } from "./scope.ts";
+import type { Context } from "./scope.ts";
 import type { Turn } from "./turn.ts";
 import { closeWait, openWait, putLive } from "./turn.ts";
 
@@ -24,11 +25,12 @@ export type WaitKey = readonly Json[] | "NEVER";
 export function matcherFields(
   turn: Turn,
   matcher: EventMatcher,
+  context?: Context,
 ): Pick<NewWait, "pattern" | "eventPaths" | "key"> {
   return {
-    pattern: patternFrom(evaluateTemplate(turn, matcher.eventPattern)),
+    pattern: patternFrom(evaluateTemplate(turn, matcher.eventPattern, context)),
     eventPaths: matcher.conjuncts.map(({ eventPath }) => pathText(eventPath)),
-    key: waitKeyOf(turn, matcher),
+    key: waitKeyOf(turn, matcher, context),
   };
 }
 
@@ -53,15 +55,19 @@ export function eventKeyOf(
  * The instance's values for the equality conjuncts of a condition. A side that is missing, or is no
  * scalar, equals nothing (CONTRACT 1.2).
  */
-export function waitKeyOf(turn: Turn, { conjuncts }: EventMatcher): WaitKey {
-  const key = conjuncts.map(({ value }) => conjunctValue(turn, value));
+export function waitKeyOf(turn: Turn, { conjuncts }: EventMatcher, context?: Context): WaitKey {
+  const key = conjuncts.map(({ value }) => conjunctValue(turn, value, context));
   return key.every(isScalar) ? key : "NEVER";
 }
 
 /** A side that cannot be evaluated equals nothing, as the whole condition would be false. */
-function conjunctValue(turn: Turn, value: EventMatcher["conjuncts"][number]["value"]): unknown {
+function conjunctValue(
+  turn: Turn,
+  value: EventMatcher["conjuncts"][number]["value"],
+  context: Context | undefined,
+): unknown {
   try {
-    return value.evaluate(scopeFor(turn, value));
+    return value.evaluate(scopeFor(turn, value, context));
   } catch (thrown) {
     if (thrown instanceof ExpressionError) return undefined;
     throw thrown;
@@ -140,7 +146,7 @@ function refreshWait(turn: Turn, execution: LiveExecution, key: WaitKey): void {
   const { stepId, path, iteration } = execution;
   const current = turn.definition.steps.get(stepId);
   if (current?.type !== "EVENT_WAIT") return;
-  const fresh = waitKeyOf(turn, current);
+  const fresh = waitKeyOf(turn, current, execution);
   if (sameKey(fresh, key)) return;
   putLive(turn, { ...execution, waitKey: fresh });
   rekey(turn, path, iteration, fresh);

@@ -6,9 +6,11 @@ import type {
   Scope,
   Template,
 } from "@millrace/expressions";
+import { mapAround, pathOfStep, prefixOf, takeApart } from "../definition/paths.ts";
+import { laterOf } from "../state/reads.ts";
 import type { ExecutionRead, ReadRequest } from "../state/reads.ts";
 import type { EventFact } from "../state/signal.ts";
-import type { LiveExecution } from "../state/snapshot.ts";
+import type { LiveExecution, Place } from "../state/snapshot.ts";
 import { executionKey } from "../state/snapshot.ts";
 import type { StepStatus } from "../state/status.ts";
 import type { Turn } from "./turn.ts";
@@ -30,6 +32,8 @@ export class MissingReads extends Error {
 export interface Context {
   /** The event at hand, in event conditions and the reasons of triggers. */
   readonly event?: EventFact;
+  /** The branch or item in which the expression stands: an execution is a context of its own. */
+  readonly within?: Place;
   /** `steps.<id>` is this execution, and not the latest one: what a compensation step undoes. */
   readonly pinned?: ExecutionRead;
 }
@@ -52,14 +56,46 @@ export function evaluateTemplate(
 }
 
 /** @throws MissingReads */
-export function scopeFor(turn: Turn, { reads }: Evaluable, { event, pinned }: Context = {}): Scope {
+export function scopeFor(turn: Turn, { reads }: Evaluable, context: Context = {}): Scope {
   const { state } = turn;
   const { input, variables } = state;
-  const steps = stepsFor(turn, reads, pinned);
+  const { event, within } = context;
+  const steps = stepsFor(turn, reads, context);
   const now = reads.now ? turn.now.toISOString() : "";
   const instance = reads.instance ? instanceView(turn, steps) : undefined;
   const workflow = { input, variables, steps, instance };
-  return { now, workflow, input, variables, steps, event: event && eventView(event) };
+  const scope = { now, workflow, input, variables, steps, event: event && eventView(event) };
+  return reads.item ? { ...scope, ...itemRoots(turn, within) } : scope;
+}
+
+/** `item` and `index` are those of the innermost MAP; a name of its own shows an outer item too. */
+function itemRoots(turn: Turn, within: Place | undefined): Readonly<Record<string, Json>> {
+  const roots: Record<string, Json> = {};
+  for (let place = within; place !== undefined;) {
+    const { path, iteration, at }: Place = place;
+    const parent = turn.state.live[executionKey(path, iteration)];
+    const current = parent && turn.definition.steps.get(parent.stepId);
+    if (typeof at === "number" && current?.type === "MAP") {
+      const item = itemsOf(turn, place)[at] ?? null;
+      for (const [name, value] of [
+        ["item", item],
+        ["index", at],
+        [current.itemName, item],
+      ] as const) {
+        if (!Object.hasOwn(roots, name)) roots[name] = value;
+      }
+    }
+    place = parent?.within;
+  }
+  return roots;
+}
+
+/** @throws MissingReads */
+function itemsOf(turn: Turn, { path, iteration }: Place): readonly Json[] {
+  const key = executionKey(path, iteration);
+  const items = turn.inserts.get(key)?.input ?? turn.reads.inputs.get(key);
+  if (items === undefined) throw new MissingReads([{ kind: "input", path, iteration }]);
+  return items as readonly Json[];
 }
 
 function instanceView({ state }: Turn, steps: Readonly<Record<string, StepView>>) {
@@ -99,37 +135,98 @@ const noSteps: Readonly<Record<string, StepView>> = {};
 function stepsFor(
   turn: Turn,
   { steps, stepOutputs }: ExpressionReads,
-  pinned: ExecutionRead | undefined,
+  context: Context,
 ): Readonly<Record<string, StepView>> {
-  if (steps === "ALL") return everyStep(turn, { pinned, largeOutputs: true });
+  if (steps === "ALL") return everyStep(turn, { ...context, largeOutputs: true });
   if (steps.length === 0) return noSteps;
+  const { pinned } = context;
+  const from = standpoint(context);
   const missing: ReadRequest[] = [];
   const views = steps.flatMap((stepId): [string, StepView][] => {
-    const read = pinned?.stepId === stepId ? pinned : latestExecution(turn, stepId);
-    if (read === "UNKNOWN") missing.push({ kind: "latest", path: stepId });
-    else if (read?.outputLeftOut === true && stepOutputs.includes(stepId)) {
-      missing.push(requestOf(read));
-    }
-    return read === "UNKNOWN" || read === null ? [] : [[stepId, stepView(read)]];
+    const read = pinned?.stepId === stepId ? pinned : latestSeen(turn, stepId, from, missing);
+    if (read?.outputLeftOut === true && stepOutputs.includes(stepId)) missing.push(requestOf(read));
+    return read === null ? [] : [[stepId, stepView(read)]];
   });
   if (missing.length > 0) throw new MissingReads(missing);
   return Object.fromEntries(views);
 }
 
-/** Every step that was reached, each by its latest execution. @throws MissingReads */
+/** What the paths of the branch or item begin with in which an expression stands. */
+function standpoint({ within, pinned }: Context): string {
+  return within === undefined ? (pinned?.path ?? "") : prefixOf(within);
+}
+
+/**
+ * The step of the same branch or item, then of the enclosing ones, else the latest execution
+ * (CONTRACT 1.2). Adds to `missing` where it is not loaded.
+ */
+function latestSeen(
+  turn: Turn,
+  stepId: string,
+  from: string,
+  missing: ReadRequest[],
+): ExecutionRead | null {
+  const path = pathOfStep(turn.definition, stepId, from);
+  if (path === undefined) return latestAnywhere(turn, stepId, from, missing);
+  const read = latestExecution(turn, path);
+  if (read !== "UNKNOWN") return read;
+  missing.push({ kind: "latest", path });
+  return null;
+}
+
+/** Of a step inside a MAP for one that looks from outside: whichever item it is of. */
+function latestAnywhere(
+  turn: Turn,
+  stepId: string,
+  from: string,
+  missing: ReadRequest[],
+): ExecutionRead | null {
+  const touched = [...turn.inserts.values(), ...turn.updates.values()].filter(
+    (row) => row.stepId === stepId,
+  );
+  const rows = touched.map(({ path, iteration }) =>
+    executionOf(turn, executionKey(path, iteration)),
+  );
+  if (turn.reads.all) {
+    const stored = [...turn.reads.executions.values()].filter((read) => read?.stepId === stepId);
+    rows.push(...stored.flatMap((read) => (read === null ? [] : currentRow(turn, read))));
+  } else {
+    const read = turn.reads.anywhere.get(stepId);
+    if (read === undefined) {
+      const path = mapAround(turn.definition, stepId, from) ?? stepId;
+      missing.push({ kind: "anywhere", path, stepId });
+    } else if (read !== null) {
+      rows.push(currentRow(turn, read));
+    }
+  }
+  return rows.length === 0 ? null : rows.reduce(laterOf);
+}
+
+function currentRow(turn: Turn, read: ExecutionRead): ExecutionRead {
+  return changedExecution(turn, executionKey(read.path, read.iteration)) ?? read;
+}
+
+/**
+ * Every step that was reached, each by the execution that an expression would see there.
+ *
+ * @throws MissingReads
+ */
 export function everyStep(
   turn: Turn,
-  { pinned, largeOutputs }: { pinned: ExecutionRead | undefined; largeOutputs: boolean },
+  { largeOutputs, ...context }: Context & { readonly largeOutputs: boolean },
 ): Readonly<Record<string, StepView>> {
   if (!turn.reads.all) throw new MissingReads([{ kind: "all" }]);
+  const { pinned } = context;
+  const from = standpoint(context);
   const missing: ReadRequest[] = [];
-  const paths = new Set([...turn.reads.latest.keys(), ...turn.touched.keys()]);
-  const views = [...paths].flatMap((path): [string, StepView][] => {
-    if (turn.definition.compensationSteps.has(path)) return [];
-    const read = pinned?.path === path ? pinned : latestExecution(turn, path);
-    if (read === "UNKNOWN" || read === null) return [];
+  const rows = [...turn.reads.latest.values(), ...turn.inserts.values()];
+  const reached = new Set(rows.flatMap((row) => row?.stepId ?? []));
+  const views = [...reached].flatMap((stepId): [string, StepView][] => {
+    if (turn.definition.compensationSteps.has(stepId)) return [];
+    const read = pinned?.stepId === stepId ? pinned : latestSeen(turn, stepId, from, missing);
+    if (read === null) return [];
     if (read.outputLeftOut && largeOutputs) missing.push(requestOf(read));
-    return [[path, stepView(read)]];
+    return [[stepId, stepView(read)]];
   });
   if (missing.length > 0) throw new MissingReads(missing);
   return Object.fromEntries(views);
@@ -180,6 +277,64 @@ export function wholeExecutionOf(turn: Turn, key: string): ExecutionRead {
   const read = executionOf(turn, key);
   if (read.outputLeftOut) throw new MissingReads([requestOf(read)]);
   return read;
+}
+
+/** The outputs of executions, by key; whatever has to be loaded is asked for at once. @throws MissingReads */
+export function outputsOf(
+  turn: Turn,
+  keys: readonly string[],
+): ReadonlyMap<string, Json | undefined> {
+  const missing: ReadRequest[] = [];
+  const outputs = keys.map((key) => {
+    const read = changedExecution(turn, key) ?? turn.reads.executions.get(key);
+    if (read === undefined || read?.outputLeftOut === true) {
+      missing.push({ kind: "execution", ...parseKey(key) });
+    }
+    return [key, read?.output] as const;
+  });
+  if (missing.length > 0) throw new MissingReads(missing);
+  return new Map(outputs);
+}
+
+/**
+ * Of each completed item of a MAP the row whose output is the item's: of its own steps in `stepIds`
+ * the one completed last, since the MAP began.
+ *
+ * @throws MissingReads
+ */
+export function itemRows(
+  turn: Turn,
+  { path, iteration }: LiveExecution,
+  after: number,
+  stepIds: readonly string[],
+): ReadonlyMap<number, ExecutionRead> {
+  const stored = turn.reads.all
+    ? [...turn.reads.executions.values()].flatMap((read) => read ?? [])
+    : turn.reads.items.get(executionKey(path, iteration));
+  if (stored === undefined) {
+    throw new MissingReads([{ kind: "items", path, iteration, after, stepIds }]);
+  }
+  const changed = [...turn.inserts.keys(), ...turn.updates.keys()];
+  const rows = new Map<number, ExecutionRead>();
+  for (const read of [
+    ...stored.map((each) => currentRow(turn, each)),
+    ...changed.map((key) => executionOf(turn, key)),
+  ]) {
+    if (!stepIds.includes(read.stepId) || (read.completion ?? 0) <= after) continue;
+    const place = takeApart(read.path);
+    if (place?.path !== path || typeof place.at !== "number") continue;
+    const known = rows.get(place.at);
+    if ((known?.completion ?? 0) < (read.completion ?? 0)) rows.set(place.at, read);
+  }
+  const missing: ReadRequest[] = [];
+  for (const [at, read] of rows) {
+    if (!read.outputLeftOut) continue;
+    const whole = storedRow(turn, read);
+    if (whole === undefined || whole === null || whole.outputLeftOut) missing.push(requestOf(read));
+    else rows.set(at, whole);
+  }
+  if (missing.length > 0) throw new MissingReads(missing);
+  return rows;
 }
 
 /** Every execution of the instance. @throws MissingReads */

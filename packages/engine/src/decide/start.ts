@@ -5,8 +5,7 @@ import { failInstance } from "./end.ts";
 import { clockMs, expressionError } from "./evaluate.ts";
 import { openTriggers } from "./listen.ts";
 import type { Turn } from "./turn.ts";
-import { changeStatus, clearInstanceTimer, note, setInstanceTimer } from "./turn.ts";
-import { walk } from "./walk.ts";
+import { changeStatus, clearInstanceTimer, move, note, setInstanceTimer } from "./turn.ts";
 
 /** What the outside says about an instance that is to begin. */
 export interface NewInstance {
@@ -51,6 +50,7 @@ export function createSnapshot(definition: Definition, instance: NewInstance): S
     completions: 0,
     completedSteps: 0,
     lastOutput: null,
+    uncertain: [],
     timers: [],
     triggerKeys: {},
   };
@@ -74,7 +74,7 @@ export function start(turn: Turn): void {
   changeStatus(turn, "RUNNING");
   turn.state.startedAt = turn.now;
   note(turn, { type: "workflow.started" });
-  walk(turn, turn.definition.start);
+  move(turn, { kind: "enter", stepId: turn.definition.start, within: undefined });
 }
 
 /** It is stored, or an earlier signal of this same turn has created it. */

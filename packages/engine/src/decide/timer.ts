@@ -7,9 +7,9 @@ import { failForGood, timeoutError } from "./finish-step.ts";
 import { attemptsMade, observeStatus } from "./scope.ts";
 import { start } from "./start.ts";
 import type { Turn } from "./turn.ts";
-import { dropTimer, liveExecution, putLive, removeLive } from "./turn.ts";
+import { dropTimer, liveExecution, move, putLive, removeLive } from "./turn.ts";
 import { timeOutWait } from "./wait.ts";
-import { goOn, walk } from "./walk.ts";
+import { goOn } from "./walk.ts";
 
 /**
  * What a timer that has come due means. A timer fires once: it is void unless the execution is live
@@ -31,7 +31,11 @@ export function fireTimer(turn: Turn, signal: Extract<Signal, { kind: "timerFire
       return goOn(turn, execution, undefined);
     case "continue":
       removeLive(turn, execution);
-      return walk(turn, execution.stepId);
+      return move(turn, {
+        kind: "enter",
+        stepId: execution.stepId,
+        within: execution.within,
+      });
     case "total":
       return timeOutTotal(turn, execution);
     case "schedule":

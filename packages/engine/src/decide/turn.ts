@@ -9,10 +9,12 @@ import type {
   NewExecution,
   NewWait,
 } from "../state/decision.ts";
+import { noReads } from "../state/reads.ts";
 import type { Reads } from "../state/reads.ts";
 import type {
   JsonObject,
   LiveExecution,
+  Place,
   Snapshot,
   TimerKind,
   WorkflowError,
@@ -48,13 +50,23 @@ export interface Turn {
   readonly guards: Map<string, Guard>;
   readonly entries: HistoryEntry[];
   readonly observedRunning: Set<string>;
+  /** Where the walk goes on: one entry for each branch that moves. */
+  readonly agenda: Move[];
+  /** `state.live` is a copy of this turn's own. */
+  ownsLive: boolean;
   /** Steps walked through without work outside. */
   walked: number;
   settled: boolean;
 }
 
+/** What comes next for a branch, an item or, without `within`, the definition's own list. */
+export type Move =
+  | { readonly kind: "enter"; readonly stepId: string; readonly within: Place | undefined }
+  | { readonly kind: "ended"; readonly within: Place }
+  | { readonly kind: "failed"; readonly within: Place; readonly error: WorkflowError };
+
 /** An instance that is not stored yet has no rows: nothing of it can be missing. */
-const nothingStored: Reads = { latest: new Map(), executions: new Map(), all: true };
+const nothingStored: Reads = { ...noReads, all: true };
 
 export function openTurn(definition: Definition, before: Snapshot, reads: Reads, now: Date): Turn {
   return {
@@ -74,6 +86,8 @@ export function openTurn(definition: Definition, before: Snapshot, reads: Reads,
     guards: new Map(),
     entries: [],
     observedRunning: new Set(),
+    agenda: [],
+    ownsLive: false,
     walked: 0,
     settled: false,
   };
@@ -90,8 +104,10 @@ export function closeTurn(turn: Turn): Decision {
   ];
   if (turn.settled) commands.push({ kind: "settle" });
   const changed = turn.entries.length > 0 || commands.length > 0 || turn.updates.size > 0;
+  // The turn is over, so that its state need not be copied.
+  if (changed) turn.state.version = turn.before.version + 1;
   return {
-    snapshot: changed ? { ...turn.state, version: turn.before.version + 1 } : turn.before,
+    snapshot: changed ? turn.state : turn.before,
     inserts: [...turn.inserts.values()],
     updates: [...turn.updates.values()],
     commands,
@@ -99,6 +115,11 @@ export function closeTurn(turn: Turn): Decision {
     entries: turn.entries,
     observedRunning: [...turn.observedRunning],
   };
+}
+
+/** Goes on with a branch once what is under way has been written down. */
+export function move(turn: Turn, next: Move): void {
+  turn.agenda.push(next);
 }
 
 /** Notes a line of the audit. */
@@ -147,8 +168,14 @@ export function liveExecution(
 }
 
 export function putLive(turn: Turn, execution: LiveExecution): void {
-  const key = executionKey(execution.path, execution.iteration);
-  turn.state.live = { ...turn.state.live, [key]: execution };
+  ownLive(turn)[executionKey(execution.path, execution.iteration)] = execution;
+}
+
+/** Copied once a turn: hundreds of branches may be live, and each of them may move. */
+function ownLive(turn: Turn): Record<string, LiveExecution> {
+  if (!turn.ownsLive) turn.state.live = { ...turn.state.live };
+  turn.ownsLive = true;
+  return turn.state.live;
 }
 
 /** The execution is no longer live: its timers, its wait and its job go with it. */
@@ -160,8 +187,14 @@ export function removeLive(turn: Turn, execution: LiveExecution): void {
     closeWait(turn, path, iteration);
   }
   turn.dispatches.delete(key);
+  if (turn.ownsLive) {
+    delete ownLive(turn)[key];
+    return;
+  }
+  // A chain comes here once a turn: V8 is slower with an object of which a member was deleted.
   const { [key]: _removed, ...live } = turn.state.live;
   turn.state.live = live;
+  turn.ownsLive = true;
 }
 
 // Step rows

@@ -45,12 +45,18 @@ export function eventSatisfies(
   const condition = matcherOf(definition, wait)?.eventCondition;
   if (condition === undefined) return true;
   try {
-    return evaluateCondition(openTurn(definition, snapshot, reads, now), condition, { event });
+    const { within } = liveOf(snapshot, wait) ?? {};
+    const context = within === undefined ? { event } : { event, within };
+    return evaluateCondition(openTurn(definition, snapshot, reads, now), condition, context);
   } catch (thrown) {
     if (thrown instanceof MissingReads) return { needs: thrown.requests };
     if (isValueError(thrown)) return false;
     throw thrown;
   }
+}
+
+function liveOf({ live }: Snapshot, { path, iteration }: WaitRef): LiveExecution | undefined {
+  return live[executionKey(path, iteration)];
 }
 
 /** What an event's payload must hold at this path to satisfy a wait. */
@@ -72,7 +78,11 @@ export function payloadEqualities(
   const matcher = matcherOf(definition, wait);
   if (matcher === undefined) return [];
   try {
-    const key = waitKeyOf(openTurn(definition, snapshot, noReads, now), matcher);
+    const key = waitKeyOf(
+      openTurn(definition, snapshot, noReads, now),
+      matcher,
+      liveOf(snapshot, wait),
+    );
     if (key === "NEVER") return undefined;
     return matcher.conjuncts.flatMap(({ eventPath: [root, ...path] }, index) =>
       root === "payload" && path.length > 0 ? [{ path, value: key[index] ?? null }] : [],

@@ -1,7 +1,7 @@
 import type { Json } from "@millrace/expressions";
 import { defined } from "../assert.ts";
 import type { Step, Transitions } from "../definition/definition.ts";
-import type { LiveExecution, WorkflowError } from "../state/snapshot.ts";
+import type { LiveExecution, Place, WorkflowError } from "../state/snapshot.ts";
 import { failInstance } from "./end.ts";
 import { enterStep } from "./enter.ts";
 import { expressionError } from "./evaluate.ts";
@@ -9,12 +9,16 @@ import {
   insertInstant,
   newExecution,
   nextIteration,
+  placeAfter,
+  placed,
   settleCompleted,
   settleFailed,
   settleSkipped,
 } from "./execution.ts";
 import { evaluateCondition } from "./scope.ts";
-import { note, noteError, putLive, setTimer } from "./turn.ts";
+import { endBranch, failBranch, isOpen } from "./join.ts";
+import type { Joined } from "./join.ts";
+import { move, note, noteError, putLive, setTimer } from "./turn.ts";
 import type { Turn } from "./turn.ts";
 
 /**
@@ -26,12 +30,43 @@ import type { Turn } from "./turn.ts";
 /** Steps that one decision walks through before it commits and goes on (DESIGN, The pure core). */
 const maxWalk = 1_000;
 
-/** Enters `stepId` and whatever follows it without work outside. */
-export function walk(turn: Turn, stepId: string | undefined): void {
-  for (let next = stepId; next !== undefined; next = pass(turn, stepOf(turn, next))) {
-    turn.walked += 1;
-    if (turn.walked > maxWalk) return park(turn, stepOf(turn, next));
+/** Goes through all that is to be done, until every branch has come to work outside or to its end. */
+export function walk(turn: Turn): void {
+  for (let next = turn.agenda.shift(); next !== undefined; next = turn.agenda.shift()) {
+    if (next.within !== undefined && !isOpen(turn, next.within)) continue;
+    switch (next.kind) {
+      case "enter":
+        walkFrom(turn, next.stepId, next.within);
+        break;
+      case "ended":
+        proceed(turn, endBranch(turn, next.within));
+        break;
+      case "failed":
+        proceed(turn, failBranch(turn, next.within, next.error));
+        break;
+    }
   }
+}
+
+/** Enters `stepId` and whatever follows it without work outside. */
+function walkFrom(turn: Turn, stepId: string, within: Place | undefined): void {
+  let next: Next = { stepId, within };
+  while (next !== undefined) {
+    turn.walked += 1;
+    const current = stepOf(turn, next.stepId);
+    if (turn.walked > maxWalk) return park(turn, current, next.within);
+    next = pass(turn, current, next.within);
+  }
+}
+
+/** A step to enter; undefined where this walk is over, since the branch waits, has ended or failed. */
+type Next = { readonly stepId: string; readonly within: Place | undefined } | undefined;
+
+/** A PARALLEL or MAP whose branches have settled it is left as any other step. */
+function proceed(turn: Turn, joined: Joined | undefined): void {
+  if (joined === undefined) return;
+  if ("error" in joined) goAstray(turn, joined.execution, joined.error);
+  else goOn(turn, joined.execution, joined.output);
 }
 
 export function stepOf({ definition }: Turn, stepId: string): Step {
@@ -42,10 +77,10 @@ export function stepOf({ definition }: Turn, stepId: string): Step {
 export function goOn(turn: Turn, execution: LiveExecution, output: Json | undefined): void {
   const current = stepOf(turn, execution.stepId);
   settleCompleted(turn, current, execution, output);
-  walk(turn, leave(turn, current, execution));
+  enter(turn, leave(turn, current, execution));
 }
 
-/** It FAILED for good: the walk goes on at `handler`, else by `onError`, else the instance ends. */
+/** It FAILED for good: the walk goes on at `handler`, else by `onError`, else the branch fails. */
 export function goAstray(
   turn: Turn,
   execution: LiveExecution,
@@ -53,41 +88,63 @@ export function goAstray(
   handler?: string,
 ): void {
   settleFailed(turn, execution, error);
-  walk(turn, handler ?? routeError(turn, stepOf(turn, execution.stepId), error));
+  const { within } = execution;
+  if (handler !== undefined) enter(turn, { stepId: handler, within });
+  else enter(turn, routeError(turn, stepOf(turn, execution.stepId), within, error));
 }
 
-/** The step to go to with this error; undefined when it has ended the instance. */
-function routeError(turn: Turn, { onError }: Step, error: WorkflowError): string | undefined {
+function enter(turn: Turn, next: Next): void {
+  if (next !== undefined) move(turn, { kind: "enter", ...next });
+}
+
+/** The step to go to with this error; undefined when it has failed the branch or the instance. */
+function routeError(
+  turn: Turn,
+  { onError }: Step,
+  within: Place | undefined,
+  error: WorkflowError,
+): Next {
   const route = onError.find(({ errors }) => errors.includes(error.type) || errors.includes("*"));
-  if (route === undefined) failInstance(turn, error);
-  return route?.to;
+  if (route !== undefined) return { stepId: route.to, within };
+  if (within === undefined) failInstance(turn, error);
+  else move(turn, { kind: "failed", within, error });
+  return undefined;
 }
 
 /** Goes through one step: enters it, and leaves it where it is done at once. */
-function pass(turn: Turn, current: Step): string | undefined {
-  const execution = newExecution(turn, current);
-  if (execution.iteration > current.maxIterations) return tooOften(turn, current, execution);
+function pass(turn: Turn, current: Step, within: Place | undefined): Next {
+  const execution = newExecution(turn, current, within);
+  if (execution.iteration > current.maxIterations && current.repeats) {
+    return tooOften(turn, current, execution);
+  }
   try {
-    if (current.condition !== undefined && !evaluateCondition(turn, current.condition)) {
+    if (current.condition !== undefined && !evaluateCondition(turn, current.condition, execution)) {
       insertInstant(turn, current.type, execution);
       settleSkipped(turn, execution);
-      return current.transitions.default;
+      return nextOf(turn, current.transitions.default, within);
     }
     if (!enterStep(turn, current, execution)) return undefined;
   } catch (thrown) {
     const error = expressionError(thrown, current.stepId, "entering it");
     insertInstant(turn, current.type, execution);
     settleFailed(turn, execution, error);
-    return routeError(turn, current, error);
+    return routeError(turn, current, within, error);
   }
   return leave(turn, current, execution);
+}
+
+/** Without a way on the branch has ended; an instance ends when nothing of it is live any more. */
+function nextOf(turn: Turn, stepId: string | undefined, within: Place | undefined): Next {
+  if (stepId !== undefined) return { stepId, within };
+  if (within !== undefined) move(turn, { kind: "ended", within });
+  return undefined;
 }
 
 /**
  * The error goes through `onError` only the first time: two steps that are past their guard could
  * else hand it to each other for ever.
  */
-function tooOften(turn: Turn, current: Step, execution: LiveExecution): string | undefined {
+function tooOften(turn: Turn, current: Step, execution: LiveExecution): Next {
   const { stepId, maxIterations } = current;
   const error: WorkflowError = {
     kind: "LIMIT",
@@ -99,7 +156,9 @@ function tooOften(turn: Turn, current: Step, execution: LiveExecution): string |
   };
   insertInstant(turn, current.type, execution);
   settleFailed(turn, execution, error);
-  if (execution.iteration === maxIterations + 1) return routeError(turn, current, error);
+  if (execution.iteration === maxIterations + 1) {
+    return routeError(turn, current, execution.within, error);
+  }
   failInstance(turn, error);
   return undefined;
 }
@@ -108,38 +167,36 @@ function tooOften(turn: Turn, current: Step, execution: LiveExecution): string |
  * Chooses the way out of a step that is COMPLETED. Where that fails the step has still done its work,
  * and can be undone: the error is noted beside its output.
  */
-function leave(turn: Turn, current: Step, execution: LiveExecution): string | undefined {
+function leave(turn: Turn, current: Step, execution: LiveExecution): Next {
+  const within = placeAfter(current, execution);
   try {
-    return chooseTransition(turn, current.transitions);
+    return nextOf(turn, chooseTransition(turn, current.transitions, execution), within);
   } catch (thrown) {
     const error = expressionError(thrown, current.stepId, "transitions");
     noteError(turn, execution, error);
-    return routeError(turn, current, error);
+    return routeError(turn, current, within, error);
   }
 }
 
 function chooseTransition(
   turn: Turn,
   { conditions, default: otherwise }: Transitions,
+  execution: LiveExecution,
 ): string | undefined {
-  return conditions.find(({ when }) => evaluateCondition(turn, when))?.to ?? otherwise;
+  return conditions.find(({ when }) => evaluateCondition(turn, when, execution))?.to ?? otherwise;
 }
 
 /**
  * A walk that was cut short goes on in a decision of its own, which a timer due now brings about. The
  * step waits under the iteration that it will have, so that a repeated timer is void.
  */
-function park(turn: Turn, current: Step): void {
-  const { stepId } = current;
+function park(turn: Turn, current: Step, within: Place | undefined): void {
   const parked: LiveExecution = {
-    stepId,
-    path: stepId,
-    iteration: nextIteration(turn, current),
+    ...placed(current, within, nextIteration(turn, current, within)),
     phase: "READY",
-    attempt: 1,
     timers: ["continue"],
   };
   putLive(turn, parked);
   setTimer(turn, "continue", parked, turn.now);
-  note(turn, { type: "workflow.continued", stepId });
+  note(turn, { type: "workflow.continued", stepId: current.stepId });
 }

@@ -37,9 +37,15 @@ function checkIds({ steps, compensationSteps }: Outline, list: ProblemList): voi
 
 function checkTargets(outline: Outline, near: NearName, list: ProblemList): void {
   const compensations = new Set(outline.compensationSteps.map(({ stepId }) => stepId));
-  for (const { edges } of outline.steps) {
+  for (const { edges, list: own } of outline.steps) {
     for (const { to, path } of edges) {
-      if (outline.byId.has(to)) continue;
+      const target = outline.byId.get(to);
+      if (target?.list === own) continue;
+      if (target !== undefined) {
+        const message = `${quote(to)} is not in this list of steps, and no way leads into a branch or MAP or out of it; a branch ends where it has no transition`;
+        list.add(path, "OTHER_LIST", message);
+        continue;
+      }
       const message = compensations.has(to)
         ? `${quote(to)} is a compensation step; those run by themselves, and a transition leads to a step`
         : `there is no step ${quote(to)}${didYouMean(near(to))}`;
@@ -105,7 +111,7 @@ function waysOf({ steps, byId }: Outline, near: NearName): Ways {
     const targets = new Set<number>();
     for (const { to } of livingEdges(step)) {
       const target = byId.get(to) ?? byId.get(near(to) ?? "");
-      const targetIndex = target && indexOf.get(target);
+      const targetIndex = target?.list === step.list ? indexOf.get(target) : undefined;
       if (targetIndex === undefined) dangling.add(index);
       else targets.add(targetIndex);
     }
@@ -120,13 +126,16 @@ function livingEdges({ type, fields, edges }: StepOutline): readonly Edge[] {
   return ends ? edges.filter(({ kind }) => kind === "error") : edges;
 }
 
-function checkReachable({ steps, byId }: Outline, { graph }: Ways, list: ProblemList): void {
-  if (steps.length === 0) return;
-  const reached = reachable(graph, 0);
-  const first = steps[0]?.stepId;
+/** From the first step of its own list. */
+function checkReachable({ steps, lists, byId }: Outline, { graph }: Ways, list: ProblemList): void {
+  const starts = lists.flatMap(({ members: [start] }) => start ?? []);
+  // All lists in one go: no way leads from one to another.
+  const beyond = graph.length;
+  const reached = reachable([...graph, starts], beyond);
   for (const [index, step] of steps.entries()) {
     // Without an id, or with one that is taken, nothing can lead to it; that is reported already.
     if (reached[index] || step.stepId === undefined || byId.get(step.stepId) !== step) continue;
+    const first = steps[step.list.members[0] ?? -1]?.stepId;
     const message = `no way leads to ${quote(step.stepId)} from the first step${first === undefined ? "" : `, ${quote(first)}`}; add a transition to it or take it out`;
     list.add(step.path, "UNREACHABLE_STEP", message);
   }
@@ -184,8 +193,10 @@ function checkReads(
   for (const { reader, stepIds, where } of reads) {
     for (const stepId of stepIds) {
       const step = byId.get(stepId);
-      const index = step && indexOf.get(step);
-      if (index === undefined) continue;
+      const own = step && indexOf.get(step);
+      const pair = own === undefined ? undefined : inOneList(steps, own, reader);
+      if (pair === undefined) continue;
+      const [index, entered] = pair;
       let reached = behind.get(index);
       if (reached === undefined) {
         effort -= cost;
@@ -193,11 +204,36 @@ function checkReads(
         reached = reachableByOne(graph, index);
         behind.set(index, reached);
       }
-      if (reached[reader] === true) continue;
+      if (reached[entered] === true) continue;
       const message = `${quote(stepId)} cannot have run when ${quote(steps[reader]?.stepId ?? "this step")} is entered, so this is always undefined`;
       for (const path of where(stepId)) list.warn(path, "NEVER_THERE", message);
     }
   }
+}
+
+/**
+ * Two steps, or those around them, that stand in one list. Undefined where it is one and the same: they
+ * are in two branches, or one is around the other.
+ */
+function inOneList(
+  steps: readonly StepOutline[],
+  one: number,
+  other: number,
+): readonly [number, number] | undefined {
+  const around = (index: number): readonly number[] => {
+    const chain: number[] = [];
+    for (let at: number | undefined = index; at !== undefined; at = steps[at]?.parent) {
+      chain.push(at);
+    }
+    return chain;
+  };
+  const others = around(other);
+  for (const left of around(one)) {
+    const right = others.find((each) => steps[each]?.list === steps[left]?.list);
+    if (right === undefined) continue;
+    return left === right && (left !== one || right !== other) ? undefined : [left, right];
+  }
+  return undefined;
 }
 
 /** What can be reached from a node by one edge or more; the node itself only round a cycle. */

@@ -2,12 +2,14 @@ import type { Expression, Json } from "@millrace/expressions";
 import { defaultRetryPolicy } from "../retry.ts";
 import { didYouMean, nearNames } from "./near-name.ts";
 import type { Fields, Outline, StepOutline } from "./outline.ts";
-import { below, fieldsOf, itemsOf } from "./outline.ts";
+import { below, fieldsOf, itemsOf, textOf } from "./outline.ts";
 import { isLifecyclePattern, lifecycleEvents, patternMatches, reservedPrefix } from "./pattern.ts";
 import type { ProblemList } from "./problem.ts";
-import type { Reading } from "./values.ts";
+import type { Names, Reading } from "./values.ts";
 import {
+  isRoot,
   knownValue,
+  namesOfItem,
   notYet,
   readCondition,
   readDuration,
@@ -35,7 +37,8 @@ export interface StepRead {
 /** Whatever concerns single values: expressions, durations, times, patterns, names. */
 export function checkValues(outline: Outline, list: ProblemList): readonly StepRead[] {
   const { fields, steps, compensationSteps } = outline;
-  const { check, entering, stepReads } = valueChecker(outline, list);
+  const { checker, stepReads } = valueChecker(outline, list);
+  const check = checker();
 
   if (itemsOf(fields["startTriggers"]).length > 0) {
     list.add("/startTriggers", "NOT_SUPPORTED_YET", notYet('"startTriggers"'));
@@ -55,8 +58,18 @@ export function checkValues(outline: Outline, list: ProblemList): readonly StepR
     checkMatcher(own, path, check, list);
     check.text(`${path}/reason`, own["reason"], readReason);
   }
+  const namesInside: Names[] = [];
   for (const [index, step] of steps.entries()) {
-    checkStep(step, { check, entering: entering(index), list, longest, outline });
+    // What is around a step comes before it.
+    const names = namesInside[step.parent ?? -1] ?? [];
+    namesInside[index] = step.type === "MAP" ? [...names, ...namesOf(step)] : names;
+    checkStep(step, {
+      check: checker(undefined, names),
+      entering: checker(index, names),
+      list,
+      longest,
+      outline,
+    });
   }
   for (const { fields: own, path } of compensationSteps) {
     check.text(`${path}/condition`, own["condition"], readCondition);
@@ -65,18 +78,27 @@ export function checkValues(outline: Outline, list: ProblemList): readonly StepR
   return stepReads;
 }
 
+function namesOf({ fields }: StepOutline): Names {
+  return namesOfItem(textOf(fields["itemName"]));
+}
+
+type Reader<V, T> = (value: V, names?: Names) => Reading<T>;
+
 /** Reads values and reports what is found; what is absent or of the wrong type is passed over. */
 interface Check {
-  text<T>(path: string, value: unknown, read: (text: string) => Reading<T>): T | undefined;
-  json<T>(path: string, value: unknown, read: (value: Json) => Reading<T>): T | undefined;
+  text<T>(path: string, value: unknown, read: Reader<string, T>): T | undefined;
+  json<T>(path: string, value: unknown, read: Reader<Json, T>): T | undefined;
 }
 
 function valueChecker(outline: Outline, list: ProblemList) {
   const stepReads: StepRead[] = [];
   const near = nearNames(outline.byId.keys());
 
-  /** @param reader The step that is being entered, where there is one. */
-  const checker = (reader: number | undefined): Check => {
+  /**
+   * @param reader The step that is being entered, where there is one.
+   * @param names Roots of the items that the values are inside of.
+   */
+  const checker = (reader?: number, names: Names = []): Check => {
     const take = <T>(path: string, reading: Reading<T>): T | undefined => {
       for (const { at, code, message } of reading.problems) list.add(path + at, code, message);
       for (const { at, code, message } of reading.warnings) list.warn(path + at, code, message);
@@ -98,13 +120,13 @@ function valueChecker(outline: Outline, list: ProblemList) {
     };
     return {
       text: (path, value, read) =>
-        typeof value === "string" ? take(path, read(value)) : undefined,
+        typeof value === "string" ? take(path, read(value, names)) : undefined,
       // The whole document has been found to be JSON.
       json: (path, value, read) =>
-        value === undefined ? undefined : take(path, read(value as Json)),
+        value === undefined ? undefined : take(path, read(value as Json, names)),
     };
   };
-  return { check: checker(undefined), entering: checker, stepReads };
+  return { checker, stepReads };
 }
 
 interface StepContext {
@@ -156,7 +178,12 @@ function checkStep(step: StepOutline, context: StepContext): void {
       }
       break;
     case "PARALLEL":
+      checkBranches(step, list);
+      break;
     case "MAP":
+      entering.json(`${path}/items`, fields["items"], readInput);
+      checkItemName(step, list);
+      break;
     case "SUB_WORKFLOW":
     case "EMIT_EVENT":
       list.add(`${path}/type`, "NOT_SUPPORTED_YET", notYet(`the step type ${type}`));
@@ -166,6 +193,35 @@ function checkStep(step: StepOutline, context: StepContext): void {
       // The contract's schema reports a type that is missing or unknown.
       break;
   }
+}
+
+function checkBranches({ fields, path }: StepOutline, list: ProblemList): void {
+  const branches = itemsOf(fields["branches"]);
+  const taken = new Map<string, number>();
+  for (const [index, branch] of branches.entries()) {
+    const name = textOf(fieldsOf(branch)["name"]);
+    const first = name === undefined ? undefined : taken.get(name);
+    if (name !== undefined && first === undefined) taken.set(name, index);
+    if (first === undefined) continue;
+    const message = `the branch at ${first} is called ${quote(name)} already`;
+    list.add(`${path}/branches/${index}/name`, "DUPLICATE_BRANCH", message);
+  }
+  const { count } = fieldsOf(fields["join"]);
+  if (typeof count === "number" && count > branches.length) {
+    const message = `${count} branches can never complete: there are ${branches.length}`;
+    list.add(`${path}/join/count`, "BAD_JOIN", message);
+  }
+  if (fields["join"] !== undefined && fields["join"] !== "ALL" && fields["onBranchError"]) {
+    const message = "this only matters where all branches are joined; others may always fail";
+    list.warn(`${path}/onBranchError`, "NO_EFFECT", message);
+  }
+}
+
+function checkItemName({ fields, path }: StepOutline, list: ProblemList): void {
+  const name = textOf(fields["itemName"]);
+  if (name === undefined || !isRoot(name)) return;
+  const message = `${quote(name)} stands for something else in expressions; call the items another name`;
+  list.add(`${path}/itemName`, "BAD_VARIABLE", message);
 }
 
 /** What a TASK and a compensation step share. */
@@ -301,9 +357,12 @@ function checkInitialVariables(variables: Fields, check: Check, list: ProblemLis
 const taskOnly = ["retry", "scheduleTimeout", "heartbeatTimeout"];
 const clocks = ["timeout", "totalTimeout"];
 
+/** Their clocks would mean something, and do nothing yet. */
+const typesThatWait: ReadonlySet<string> = new Set(["EVENT_WAIT", "DELAY", "PARALLEL", "MAP"]);
+
 /** Clocks and retries that a step of this type has no use for. */
 function warnOfIdleFields({ fields, path, type }: StepOutline, list: ProblemList): void {
-  const waits = type === "EVENT_WAIT" || type === "DELAY";
+  const waits = typesThatWait.has(type ?? "");
   for (const key of [...taskOnly, ...clocks]) {
     if (fields[key] === undefined) continue;
     if (waits && clocks.includes(key)) {

@@ -15,6 +15,7 @@ import type {
   CompensationStep,
   Definition,
   DurationValue,
+  Enclosure,
   ErrorRoute,
   EventMatcher,
   Step,
@@ -24,8 +25,10 @@ import type {
 import { cyclicComponents } from "./graph.ts";
 import type { Draft } from "./reads-of-steps.ts";
 import { readsOfCompensation, readsOfSteps, successorsOf } from "./reads-of-steps.ts";
-import type { Reading } from "./values.ts";
+import type { Names, Reading } from "./values.ts";
 import {
+  defaultItemName,
+  namesOfItem,
   notYet,
   readCondition,
   readDuration,
@@ -42,17 +45,21 @@ import {
 const defaultQueue = "default";
 const defaultMaxIterations = 10_000;
 
+/** Items of a MAP at work at once, so that the instance's row stays small (DESIGN, The commit). */
+const maxActiveItems = 500;
+
 /**
  * Brings a document into the form that decisions work on.
  *
  * @throws DefinitionError for a document that `validateDefinition` would not have passed.
  */
 export function compileDefinition(document: WorkflowDefinition, version: number): Definition {
-  const drafts = document.steps.map(compileStep);
+  const lists = compileLists(document.steps);
+  const drafts = lists.flat();
   const [start] = drafts;
   if (start === undefined) throw new DefinitionError("the definition has no steps");
   const output = optional(document.output, readValue);
-  const repeating = stepsOnCycles(drafts);
+  const repeating = new Set(lists.flatMap((list) => [...stepsOnCycles(list)]));
   const reads = readsOfSteps(drafts, output);
   const steps = new Map<string, Step>(
     drafts.map((draft) => [
@@ -79,15 +86,50 @@ export function compileDefinition(document: WorkflowDefinition, version: number)
     timeout: optional(document.timeout, readDuration),
     retry: compileRetry(document.retry),
     priority: document.priority ?? 0,
-    size: steps.size,
+    size: drafts.filter(({ lineage }) => lineage.every(isBranch)).length,
   };
 }
 
-function compileStep(document: StepDocument): Draft {
+/** Where a list of steps stands, and the roots that its items add. */
+interface Surroundings {
+  readonly lineage: readonly Enclosure[];
+  readonly names: Names;
+}
+
+/** The definition's own list first, then those inside its steps, each as a list of its own. */
+function compileLists(
+  documents: readonly StepDocument[],
+  around: Surroundings = { lineage: [], names: [] },
+): readonly (readonly Draft[])[] {
+  const inner = documents.flatMap((document) => {
+    const { stepId } = document;
+    const { lineage } = around;
+    if (document.type === "PARALLEL") {
+      return document.branches.flatMap(({ name, steps }) =>
+        compileLists(steps, { ...around, lineage: [...lineage, { stepId, branch: name }] }),
+      );
+    }
+    if (document.type !== "MAP") return [];
+    const names = [...around.names, ...namesOfItem(document.itemName)];
+    return compileLists(document.steps, {
+      lineage: [...lineage, { stepId, branch: undefined }],
+      names,
+    });
+  });
+  return [documents.map((document) => compileStep(document, around)), ...inner];
+}
+
+function isBranch({ branch }: Enclosure): boolean {
+  return branch !== undefined;
+}
+
+function compileStep(document: StepDocument, { lineage, names }: Surroundings): Draft {
+  const read = readerWith(names);
   const base = {
     stepId: document.stepId,
-    condition: optional(document.condition, readCondition),
-    transitions: compileTransitions(document),
+    lineage,
+    condition: read(document.condition, readCondition),
+    transitions: compileTransitions(document, names),
     onError: (document.onError ?? []) satisfies readonly ErrorRoute[],
     maxIterations: document.maxIterations ?? defaultMaxIterations,
   };
@@ -95,7 +137,7 @@ function compileStep(document: StepDocument): Draft {
     case "TASK":
       return {
         ...base,
-        ...compileTaskCall(document),
+        ...compileTaskCall(document, names),
         type: document.type,
         queue: document.queue ?? defaultQueue,
         priority: document.priority,
@@ -103,24 +145,24 @@ function compileStep(document: StepDocument): Draft {
     case "EVENT_WAIT":
       return {
         ...base,
-        ...compileMatcher(document),
+        ...compileMatcher(document, names),
         type: document.type,
         eventTimeout: document.eventTimeout && {
-          duration: sound(readDuration(document.eventTimeout.duration)),
+          duration: sound(readDuration(document.eventTimeout.duration, names)),
           timeoutHandlerStepId: document.eventTimeout.timeoutHandlerStepId,
         },
         eventPayloadMapping: Object.entries(document.eventPayloadMapping ?? {}).map(
           ([name, path]) => [name, sound(readPayloadPath(path))] as const,
         ),
-        lookback: compileLookback(document),
+        lookback: compileLookback(document, names),
         deliver: document.deliver ?? "ALL",
       };
     case "DELAY":
       return {
         ...base,
         type: document.type,
-        duration: optional(document.duration, readDuration),
-        until: optional(document.until, readUntil),
+        duration: read(document.duration, readDuration),
+        until: read(document.until, readUntil),
       };
     case "CHOICE":
       return { ...base, type: document.type };
@@ -129,35 +171,65 @@ function compileStep(document: StepDocument): Draft {
         ...base,
         type: document.type,
         variables: Object.entries(document.variables).map(
-          ([name, value]) => [name, sound(readValue(value))] as const,
+          ([name, value]) => [name, sound(readValue(value, names))] as const,
         ),
       };
+    case "PARALLEL":
+      return { ...base, type: document.type, ...compileJoin(document) };
+    case "MAP": {
+      const { items, itemName, steps, maxConcurrency, tolerate } = document;
+      return {
+        ...base,
+        type: document.type,
+        items: sound(readInput(items, names)),
+        itemName: itemName ?? defaultItemName,
+        start: startOf(steps),
+        maxConcurrency: Math.min(maxConcurrency ?? maxActiveItems, maxActiveItems),
+        tolerate: tolerate ?? 0,
+      };
+    }
     case "END":
       return {
         ...base,
         type: document.type,
         outcome: document.outcome,
-        output: optional(document.output, readValue),
-        error: optional(document.error, readValue),
-        reason: optional(document.reason, readValue),
+        output: read(document.output, readValue),
+        error: read(document.error, readValue),
+        reason: read(document.reason, readValue),
       };
-    case "PARALLEL":
-    case "MAP":
     case "SUB_WORKFLOW":
     case "EMIT_EVENT":
       throw new DefinitionError(notYet(`the step type ${document.type}`));
   }
 }
 
+function compileJoin({
+  branches,
+  join = "ALL",
+  onBranchError = "FAIL",
+}: Extract<StepDocument, { type: "PARALLEL" }>) {
+  const count = typeof join === "object" ? Math.min(join.count, branches.length) : join;
+  return {
+    branches: branches.map(({ name, steps }) => ({ name, start: startOf(steps) })),
+    join: count === "ANY" ? 1 : count,
+    failsWithBranch: onBranchError === "FAIL",
+  };
+}
+
+function startOf([first]: readonly StepDocument[]): string {
+  if (first === undefined) throw new DefinitionError("a branch or MAP has no steps");
+  return first.stepId;
+}
+
 /** A CHOICE names its ways in its own fields, and is like any other step from then on. */
-function compileTransitions(document: StepDocument): Transitions {
+function compileTransitions(document: StepDocument, names: Names): Transitions {
   const ways =
     document.type === "CHOICE"
       ? { conditions: document.choices, default: document.default }
       : (document.transitions ?? {});
   return {
     conditions: (ways.conditions ?? []).map(({ when, to }) => ({
-      when: sound(readCondition(when)),
+      when: sound(readCondition(when, names)),
       to,
     })),
     default: ways.default,
@@ -175,40 +247,46 @@ type TaskCallDocument = Pick<
     >
   >;
 
-function compileTaskCall(document: TaskCallDocument): TaskCall {
+function compileTaskCall(document: TaskCallDocument, names: Names = []): TaskCall {
+  const read = readerWith(names);
   return {
     taskId: document.taskId,
-    input: optional(document.input, readInput),
+    input: read(document.input, readInput),
     queue: defaultQueue,
     priority: undefined,
     retry: compileRetry(document.retry),
-    timeout: optional(document.timeout, readDuration),
-    totalTimeout: optional(document.totalTimeout, readDuration),
-    scheduleTimeout: optional(document.scheduleTimeout, readDuration),
-    heartbeatTimeout: optional(document.heartbeatTimeout, readDuration),
+    timeout: read(document.timeout, readDuration),
+    totalTimeout: read(document.totalTimeout, readDuration),
+    scheduleTimeout: read(document.scheduleTimeout, readDuration),
+    heartbeatTimeout: read(document.heartbeatTimeout, readDuration),
   };
 }
 
-function compileLookback({
-  lookback,
-}: EventWaitStepDocument): DurationValue | "instance" | undefined {
-  return lookback === "instance" ? lookback : optional(lookback, readDuration);
+function compileLookback(
+  { lookback }: EventWaitStepDocument,
+  names: Names,
+): DurationValue | "instance" | undefined {
+  if (lookback === undefined || lookback === "instance") return lookback;
+  return sound(readDuration(lookback, names));
 }
 
 function compileMatcher(
   document: Pick<EventWaitStepDocument, "eventPattern" | "eventCondition">,
+  names: Names = [],
 ): EventMatcher {
-  const eventCondition = optional(document.eventCondition, readEventCondition);
+  const eventCondition = optional(document.eventCondition, (text) =>
+    readEventCondition(text, names),
+  );
   const conjuncts = eventCondition === undefined ? [] : equalityConjuncts(eventCondition);
   return {
-    eventPattern: sound(readEventPattern(document.eventPattern)),
+    eventPattern: sound(readEventPattern(document.eventPattern, names)),
     eventCondition,
     conjuncts,
     keyIsFixed: conjuncts.every(isFixed),
   };
 }
 
-/** What an instance is from its creation on. `state` counts by what is read of it. */
+/** What an instance is from its creation on. `state` counts by what is read of it; an item never changes. */
 const fixedInstanceFields: ReadonlySet<string> = new Set([
   "id",
   "input",
@@ -225,7 +303,6 @@ function isFixed({ value: { reads } }: EqualityConjunct): boolean {
   return (
     !reads.variables &&
     !reads.now &&
-    !reads.item &&
     reads.steps !== "ALL" &&
     reads.steps.length === 0 &&
     reads.instanceFields !== "ALL" &&
@@ -278,6 +355,12 @@ function stepsOnCycles(drafts: readonly Draft[]): ReadonlySet<string> {
 
 function optional<D, T>(document: D | undefined, read: (document: D) => Reading<T>): T | undefined {
   return document === undefined ? undefined : sound(read(document));
+}
+
+/** As `optional`, for a place inside items. */
+function readerWith(names: Names) {
+  return <D, T>(value: D | undefined, reader: (value: D, names: Names) => Reading<T>) =>
+    value === undefined ? undefined : sound(reader(value, names));
 }
 
 function sound<T>({ value, problems }: Reading<T>): T {

@@ -24,7 +24,7 @@ export interface Definition {
   readonly timeout: DurationValue | undefined;
   readonly retry: Partial<RetryPolicy>;
   readonly priority: number;
-  /** Number of steps, for progress. */
+  /** Number of steps, for progress: those inside a MAP run once an item and are not counted. */
   readonly size: number;
 }
 
@@ -47,14 +47,23 @@ interface StepBase {
   readonly condition: Expression | undefined;
   readonly transitions: Transitions;
   readonly onError: readonly ErrorRoute[];
-  /** An instance can enter the step again: it lies on a cycle. */
+  /** It can be entered again by a transition: it lies on a cycle of its own list of steps. */
   readonly repeats: boolean;
+  /** The PARALLELs and MAPs that it is inside of, outermost first. */
+  readonly lineage: readonly Enclosure[];
   readonly maxIterations: number;
   /**
    * Steps whose rows a decision that settles this step may read: what to load together with the
    * instance. Its own is not among them. "ALL" where an expression takes the steps as a whole.
    */
   readonly reads: readonly string[] | "ALL";
+}
+
+/** One step that another is inside of. */
+export interface Enclosure {
+  readonly stepId: string;
+  /** The branch of a PARALLEL; undefined for a MAP. */
+  readonly branch: string | undefined;
 }
 
 export interface TaskStep extends StepBase, TaskCall {
@@ -113,6 +122,27 @@ export interface SetStep extends StepBase {
   readonly variables: readonly (readonly [string, Template])[];
 }
 
+export interface ParallelStep extends StepBase {
+  readonly type: "PARALLEL";
+  readonly branches: readonly { readonly name: string; readonly start: string }[];
+  /** Branches that must complete; "ALL" waits until every one has settled. */
+  readonly join: "ALL" | number;
+  /** Under "ALL": a failed branch fails the step. */
+  readonly failsWithBranch: boolean;
+}
+
+export interface MapStep extends StepBase {
+  readonly type: "MAP";
+  readonly items: Template;
+  /** Roots under which its steps find the item, `item` apart. */
+  readonly itemName: string;
+  readonly start: string;
+  /** Items at work at once. */
+  readonly maxConcurrency: number;
+  /** Failed items that do not fail the step. */
+  readonly tolerate: number;
+}
+
 export interface EndStep extends StepBase {
   readonly type: "END";
   readonly outcome: "COMPLETED" | "FAILED" | "CANCELLED";
@@ -121,7 +151,15 @@ export interface EndStep extends StepBase {
   readonly reason: Template | undefined;
 }
 
-export type Step = TaskStep | EventWaitStep | DelayStep | ChoiceStep | SetStep | EndStep;
+export type Step =
+  | TaskStep
+  | EventWaitStep
+  | DelayStep
+  | ChoiceStep
+  | SetStep
+  | ParallelStep
+  | MapStep
+  | EndStep;
 export type StepType = Step["type"];
 
 export interface CompensationStep extends TaskCall {

@@ -19,6 +19,17 @@ export interface StepOutline {
   readonly type: string | undefined;
   readonly fields: Fields;
   readonly edges: readonly Edge[];
+  /** Index of the step that it is inside of; undefined in the definition's own list. */
+  readonly parent: number | undefined;
+  /** The list of steps that it stands in: within one list alone steps can lead to one another. */
+  readonly list: StepList;
+}
+
+export interface StepList {
+  /** JSON pointer of the array. */
+  readonly path: string;
+  /** Indices of its steps. */
+  readonly members: readonly number[];
 }
 
 export interface CompensationOutline {
@@ -30,7 +41,9 @@ export interface CompensationOutline {
 
 export interface Outline {
   readonly fields: Fields;
+  /** All, each before what is inside it. */
   readonly steps: readonly StepOutline[];
+  readonly lists: readonly StepList[];
   readonly compensationSteps: readonly CompensationOutline[];
   /** By step id; the first one where ids repeat. */
   readonly byId: ReadonlyMap<string, StepOutline>;
@@ -38,7 +51,9 @@ export interface Outline {
 
 export function outlineOf(value: unknown): Outline {
   const fields = fieldsOf(value);
-  const steps = itemsOf(fields["steps"]).map((step, index) => stepOutline(step, `/steps/${index}`));
+  const steps: StepOutline[] = [];
+  const lists: StepList[] = [];
+  addList(steps, lists, fields["steps"], "/steps", undefined);
   const compensationSteps = itemsOf(fields["compensationSteps"]).map((step, index) => {
     const own = fieldsOf(step);
     return {
@@ -52,7 +67,7 @@ export function outlineOf(value: unknown): Outline {
   for (const step of steps) {
     if (step.stepId !== undefined && !byId.has(step.stepId)) byId.set(step.stepId, step);
   }
-  return { fields, steps, compensationSteps, byId };
+  return { fields, steps, lists, compensationSteps, byId };
 }
 
 /** An object's own members; none where there is no object. */
@@ -75,15 +90,31 @@ export function below(path: string, ...keys: readonly (string | number)[]): stri
   return path + pointer(keys);
 }
 
-function stepOutline(value: unknown, path: string): StepOutline {
-  const fields = fieldsOf(value);
-  return {
-    path,
-    stepId: textOf(fields["stepId"]),
-    type: textOf(fields["type"]),
-    fields,
-    edges: edgesOf(fields, path),
-  };
+function addList(
+  steps: StepOutline[],
+  lists: StepList[],
+  values: unknown,
+  path: string,
+  parent: number | undefined,
+): void {
+  const members: number[] = [];
+  const list = { path, members };
+  lists.push(list);
+  for (const [index, value] of itemsOf(values).entries()) {
+    const at = `${path}/${index}`;
+    const fields = fieldsOf(value);
+    const type = textOf(fields["type"]);
+    const own = steps.length;
+    members.push(own);
+    const stepId = textOf(fields["stepId"]);
+    steps.push({ path: at, stepId, type, fields, edges: edgesOf(fields, at), parent, list });
+    if (type === "MAP") addList(steps, lists, fields["steps"], `${at}/steps`, own);
+    if (type !== "PARALLEL") continue;
+    for (const [position, branch] of itemsOf(fields["branches"]).entries()) {
+      const inside = `${at}/branches/${position}/steps`;
+      addList(steps, lists, fieldsOf(branch)["steps"], inside, own);
+    }
+  }
 }
 
 function edgesOf(fields: Fields, path: string): Edge[] {

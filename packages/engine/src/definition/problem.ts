@@ -12,7 +12,10 @@ import type {
 export const definitionCodes = {
   DUPLICATE_ID: "an id that another step or compensation step already has",
   UNKNOWN_STEP: "a step id that the definition does not have",
-  UNREACHABLE_STEP: "a step to which no way leads from the first one",
+  OTHER_LIST: "a way into a branch or MAP, or out of it",
+  DUPLICATE_BRANCH: "a name that another branch of the step already has",
+  BAD_JOIN: "a join of more branches than there are",
+  UNREACHABLE_STEP: "a step to which no way leads from the first one of its list",
   CYCLE_WITHOUT_WAIT: "a loop that nothing delays and nothing can leave",
   DUPLICATE_COMPENSATION: "a second compensation step for one step",
   NOT_COMPENSABLE: "a compensation for a step that has no effect outside",

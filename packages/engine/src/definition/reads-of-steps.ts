@@ -46,12 +46,19 @@ export function readsOfSteps(
       const found: (Reads | undefined)[] = [leaving.get(draft.stepId)];
       // A set keeps its order and hands out what is added while it is walked.
       const ahead = new Set(successorsOf(draft));
+      // It may be the last of its branch, and the step around it goes on.
+      for (const { stepId: outer } of draft.lineage.toReversed()) {
+        found.push(leaving.get(outer));
+        const around = byId.get(outer);
+        for (const to of around === undefined ? [] : successorsOf(around)) ahead.add(to);
+      }
       let looked = 0;
       for (const stepId of ahead) {
         looked += 1;
         const next = byId.get(stepId);
         if (next === undefined || looked > maxAhead) break;
         found.push(entering.get(stepId));
+        for (const start of startsOf(next)) ahead.add(start);
         if (settlesAtOnce(next)) {
           found.push(leaving.get(stepId));
           for (const { to } of next.transitions.conditions) ahead.add(to);
@@ -70,6 +77,12 @@ export function readsOfCompensation(
   condition: Expression | undefined,
 ): readonly string[] | "ALL" {
   return stepsOf([condition?.reads, ...readsOfCall(call)]);
+}
+
+/** The first steps of what is inside a step. */
+function startsOf(step: Draft): readonly string[] {
+  if (step.type === "PARALLEL") return step.branches.map(({ start }) => start);
+  return step.type === "MAP" ? [step.start] : [];
 }
 
 function settlesAtOnce({ type }: Draft): boolean {
@@ -97,7 +110,10 @@ function readsOfType(step: Draft): readonly (Reads | undefined)[] {
       return step.variables.map(([, value]) => value.reads);
     case "END":
       return [step.output?.reads, step.error?.reads, step.reason?.reads];
+    case "MAP":
+      return [step.items.reads];
     case "CHOICE":
+    case "PARALLEL":
       return [];
   }
 }

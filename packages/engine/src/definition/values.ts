@@ -41,37 +41,58 @@ export interface Reading<T> {
 }
 
 const roots = ["workflow", "input", "variables", "steps"];
-const rootsAndEvent = [...roots, "event"];
+
+/** Roots beyond these: those of the items that a place is inside of. */
+export type Names = readonly string[];
+const noNames: Names = [];
+
+export const defaultItemName = "item";
+
+/** A name that is taken in every expression, or inside every MAP. */
+export function isRoot(name: string): boolean {
+  return [...roots, "event", "index"].includes(name);
+}
+
+/** The roots that a MAP adds for its steps. */
+export function namesOfItem(itemName = defaultItemName): Names {
+  return [defaultItemName, "index", itemName];
+}
+
+const withEvent = (names: Names): readonly string[] => [...roots, "event", ...names];
 
 /** A condition of a step, a transition, a choice or a compensation. */
-export function readCondition(text: string): Reading<Expression> {
-  return readExpression(text, { roots });
+export function readCondition(text: string, names = noNames): Reading<Expression> {
+  return readExpression(text, { roots: [...roots, ...names] });
 }
 
 /** A condition on an event: an equality with a missing side is false. */
-export function readEventCondition(text: string): Reading<Expression> {
-  return readExpression(text, { roots: rootsAndEvent, undefinedNeverEqual: true });
+export function readEventCondition(text: string, names = noNames): Reading<Expression> {
+  return readExpression(text, { roots: withEvent(names), undefinedNeverEqual: true });
 }
 
 /** A value with expressions, in which a bare path below `workflow.` or `event.` is one too. */
-export function readValue(value: Json): Reading<Template> {
-  return readTemplate(value, { roots, barePaths: true });
+export function readValue(value: Json, names = noNames): Reading<Template> {
+  return readTemplate(value, { roots: [...roots, ...names], barePaths: true });
 }
 
 /** Why a cancellation trigger cancels: a value with expressions that may read the event. */
-export function readReason(text: string): Reading<Template> {
-  return readTemplate(text, { roots: rootsAndEvent, barePaths: true });
+export function readReason(text: string, names = noNames): Reading<Template> {
+  return readTemplate(text, { roots: withEvent(names), barePaths: true });
 }
 
 /** The input of a task: a value with expressions, or one expression. */
-export function readInput(value: Json): Reading<Template> {
-  return readTemplate(value, { roots, barePaths: true, stringIsExpression: true });
+export function readInput(value: Json, names = noNames): Reading<Template> {
+  return readTemplate(value, {
+    roots: [...roots, ...names],
+    barePaths: true,
+    stringIsExpression: true,
+  });
 }
 
 /** An ISO-8601 duration, in which `${…}` may give the whole or a part. */
-export function readDuration(text: string): Reading<DurationValue> {
+export function readDuration(text: string, names = noNames): Reading<DurationValue> {
   if (text.includes("${")) {
-    const { value, ...rest } = readTemplate(text, { roots });
+    const { value, ...rest } = readTemplate(text, { roots: [...roots, ...names] });
     if (value === undefined) return rest;
     const known = knownValue(value);
     const problem = known && durationProblem(known.value);
@@ -101,13 +122,13 @@ export function readInterval(text: string): Reading<number> {
 }
 
 /** An ISO-8601 time, a text with `${…}` that gives one, or an expression that does. */
-export function readUntil(text: string): Reading<Template> {
+export function readUntil(text: string, names = noNames): Reading<Template> {
   if (/^\s*\d/.test(text) && !text.includes("${")) {
     const time = parseTime(text);
     if (isRefusal(time)) return faulty("BAD_TIME", `${quote(text)} ${time.problem}`);
-    return readTemplate({ $literal: text }, { roots });
+    return readTemplate({ $literal: text }, { roots: [...roots, ...names] });
   }
-  const reading = readTemplate(text, { roots, stringIsExpression: true });
+  const reading = readTemplate(text, { roots: [...roots, ...names], stringIsExpression: true });
   const known = reading.value && knownValue(reading.value);
   if (known === undefined) return reading;
   const time = typeof known.value === "string" ? parseTime(known.value) : undefined;
@@ -117,10 +138,10 @@ export function readUntil(text: string): Reading<Template> {
 }
 
 /** The pattern that a wait listens to, in which `${…}` may give the whole or a part. */
-export function readEventPattern(text: string): Reading<Template> {
-  const reading = readTemplate(text, { roots });
+export function readEventPattern(text: string, names = noNames): Reading<Template> {
+  const reading = readTemplate(text, { roots: [...roots, ...names] });
   if (reading.value === undefined) return reading;
-  const plain = withStandIns(text);
+  const plain = withStandIns(text, names);
   const pattern = plain === undefined ? {} : parsePattern(plain);
   if (isRefusal(pattern)) return faulty("BAD_PATTERN", `${quote(text)} ${pattern.problem}`);
   return reading;
@@ -258,12 +279,12 @@ function problemsOf(
 ): readonly Finding<ProblemCode>[] {
   if (!(error instanceof ExpressionSyntaxError)) throw error;
   const placeOf = ({ pointer: at = "", offset }: ExpressionProblem): string => `${at} ${offset}`;
-  const withEvent = new Set(
-    problemsThrown(() => parse({ ...options, roots: rootsAndEvent })).map(placeOf),
+  const unlessEvent = new Set(
+    problemsThrown(() => parse({ ...options, roots: withEvent(options.roots) })).map(placeOf),
   );
   return error.problems.map((each) => {
     const at = each.pointer ?? "";
-    return each.code === "UNKNOWN_ROOT" && !withEvent.has(placeOf(each))
+    return each.code === "UNKNOWN_ROOT" && !unlessEvent.has(placeOf(each))
       ? { at, code: "EVENT_NOT_AT_HAND", message: noEvent }
       : { at, code: each.code, message: each.message };
   });
@@ -303,13 +324,13 @@ function textsOf(value: Json): readonly { readonly at: string; readonly text: st
  * The text, which is known to parse, with one letter for each `${…}`; undefined where the end of an
  * expression is not found soon.
  */
-function withStandIns(text: string): string | undefined {
+function withStandIns(text: string, names: Names): string | undefined {
   let result = "";
   let position = 0;
   for (;;) {
     const opening = text.indexOf("${", position);
     if (opening < 0) return result + text.slice(position);
-    const end = endOfExpression(text, opening + 2);
+    const end = endOfExpression(text, opening + 2, names);
     if (end === undefined) return undefined;
     result += `${text.slice(position, opening)}x`;
     position = end;
@@ -320,11 +341,11 @@ function withStandIns(text: string): string | undefined {
  * Behind the first `}` with which what stands before it is an expression: a few of them may belong to
  * objects and texts inside it, and hundreds are only there to cost time.
  */
-function endOfExpression(text: string, start: number): number | undefined {
+function endOfExpression(text: string, start: number, names: Names): number | undefined {
   let closing = text.indexOf("}", start);
   for (let tries = 0; closing >= 0 && tries < 16; tries += 1) {
     try {
-      parseExpression(text.slice(start, closing), { roots });
+      parseExpression(text.slice(start, closing), { roots: [...roots, ...names] });
       return closing + 1;
     } catch (error) {
       if (!(error instanceof ExpressionSyntaxError)) throw error;

@@ -6,9 +6,13 @@ import type {
   Compensation,
   LiveExecution,
   Snapshot,
+  OpenBranches,
+  OpenItems,
+  Place,
   TimerKind,
   WorkflowError,
 } from "./snapshot.ts";
+import { stepIdOf, takeApart } from "../definition/paths.ts";
 import { executionKey } from "./snapshot.ts";
 import type { InstanceStatus } from "./status.ts";
 
@@ -39,14 +43,21 @@ export interface StoredSnapshot extends Omit<Snapshot, keyof Frontier> {
 type WaitKey = readonly Json[] | "NEVER";
 type Frontier = Pick<
   Snapshot,
-  "live" | "iterations" | "completions" | "completedSteps" | "lastOutput" | "timers" | "triggerKeys"
+  | "live"
+  | "iterations"
+  | "completions"
+  | "completedSteps"
+  | "lastOutput"
+  | "uncertain"
+  | "timers"
+  | "triggerKeys"
 >;
 
 const format = 1;
 
 /** A live execution as stored. What most have in common is left out. */
 interface StoredLive {
-  /** Absent: the same as the path. */
+  /** Absent: the last part of the path. */
   readonly stepId?: string;
   readonly phase: LiveExecution["phase"];
   /** Absent: 1. */
@@ -55,6 +66,12 @@ interface StoredLive {
   readonly timers?: readonly TimerKind[];
   readonly waitKey?: WaitKey;
   readonly compensates?: string;
+  /** Iteration of the PARALLEL or MAP around it. Absent: the same as its own. */
+  readonly outer?: number;
+  /** `last` of its place. Absent: none. */
+  readonly last?: string;
+  readonly branches?: OpenBranches;
+  readonly items?: OpenItems;
 }
 
 /** As stored; what is empty is left out. */
@@ -65,14 +82,15 @@ interface StoredFrontier {
   readonly completions?: number;
   readonly completedSteps?: number;
   readonly lastOutput?: string;
+  readonly uncertain?: readonly string[];
   readonly timers?: readonly TimerKind[];
   readonly triggerKeys?: Snapshot["triggerKeys"];
 }
 
 /** What is live of an instance, ready for `JSON.stringify`. */
 export function encodeFrontier(snapshot: Snapshot): StoredFrontier {
-  const { live, iterations, completions, completedSteps, lastOutput, timers, triggerKeys } =
-    snapshot;
+  const { live, iterations, completions, completedSteps, lastOutput } = snapshot;
+  const { uncertain, timers, triggerKeys } = snapshot;
   return {
     format,
     ...(!isEmpty(live) && { live: mapValues(live, storeLive) }),
@@ -80,6 +98,7 @@ export function encodeFrontier(snapshot: Snapshot): StoredFrontier {
     ...(completions !== 0 && { completions }),
     ...(completedSteps !== 0 && { completedSteps }),
     ...(lastOutput !== null && { lastOutput }),
+    ...(uncertain.length > 0 && { uncertain }),
     ...(timers.length > 0 && { timers }),
     ...(!isEmpty(triggerKeys) && { triggerKeys }),
   };
@@ -119,42 +138,58 @@ export function decodeSnapshot(columns: StoredSnapshot): Snapshot {
     completions: stored.completions ?? 0,
     completedSteps: stored.completedSteps ?? 0,
     lastOutput: stored.lastOutput ?? null,
+    uncertain: stored.uncertain ?? [],
     timers: stored.timers ?? [],
     triggerKeys: stored.triggerKeys ?? {},
   };
 }
 
-function storeLive({
-  stepId,
-  path,
-  phase,
-  attempt,
-  timers,
-  waitKey,
-  compensates,
-}: LiveExecution): StoredLive {
+function storeLive(execution: LiveExecution): StoredLive {
+  const { stepId, path, iteration, phase, attempt, timers } = execution;
+  const { waitKey, compensates, within, branches, items } = execution;
   return {
-    ...(stepId !== path && { stepId }),
+    ...(stepId !== stepIdOf(path) && { stepId }),
     phase,
     ...(attempt !== 1 && { attempt }),
     ...(timers.length > 0 && { timers }),
     ...(waitKey !== undefined && { waitKey }),
     ...(compensates !== undefined && { compensates }),
+    ...(within !== undefined && within.iteration !== iteration && { outer: within.iteration }),
+    ...(within !== undefined && within.last !== null && { last: within.last }),
+    ...(branches !== undefined && { branches }),
+    ...(items !== undefined && { items }),
   };
 }
 
 function restoreLive(stored: StoredLive, key: string): LiveExecution {
   const at = key.lastIndexOf("#");
   const path = key.slice(0, at);
+  const iteration = Number(key.slice(at + 1));
+  const within = restorePlace(stored, path, iteration);
   return {
-    stepId: stored.stepId ?? path,
+    stepId: stored.stepId ?? stepIdOf(path),
     path,
-    iteration: Number(key.slice(at + 1)),
+    iteration,
     phase: stored.phase,
     attempt: stored.attempt ?? 1,
     timers: stored.timers ?? [],
     ...(stored.waitKey !== undefined && { waitKey: stored.waitKey }),
     ...(stored.compensates !== undefined && { compensates: stored.compensates }),
+    ...(within !== undefined && { within }),
+    ...(stored.branches !== undefined && { branches: stored.branches }),
+    ...(stored.items !== undefined && { items: stored.items }),
+  };
+}
+
+/** Most of a place is in the path. */
+function restorePlace(stored: StoredLive, path: string, iteration: number): Place | undefined {
+  const enclosed = takeApart(path);
+  if (enclosed === undefined) return undefined;
+  return {
+    path: enclosed.path,
+    iteration: stored.outer ?? iteration,
+    at: enclosed.at,
+    last: stored.last ?? null,
   };
 }
 
@@ -185,6 +220,7 @@ export interface Changes {
   readonly completions?: number;
   readonly completedSteps?: number;
   readonly lastOutput?: string | null;
+  readonly uncertain?: readonly string[];
   readonly timers?: readonly TimerKind[];
   readonly triggerKeys?: ObjectChanges<WaitKey>;
 }
@@ -218,6 +254,7 @@ export function blankSnapshot(identity: Identity): Snapshot {
     completions: 0,
     completedSteps: 0,
     lastOutput: null,
+    uncertain: [],
     timers: [],
     triggerKeys: {},
   };
@@ -248,6 +285,7 @@ export function changesBetween(previous: Snapshot, next: Snapshot): Changes {
     ...(changed("completions") && { completions: next.completions }),
     ...(changed("completedSteps") && { completedSteps: next.completedSteps }),
     ...(changed("lastOutput") && { lastOutput: next.lastOutput }),
+    ...(changed("uncertain") && { uncertain: next.uncertain }),
     ...(changed("timers") && { timers: next.timers }),
     ...(triggerKeys && { triggerKeys }),
   };

@@ -25,6 +25,12 @@ export interface ExecutionRead {
 export interface Reads {
   readonly latest: ReadonlyMap<string, ExecutionRead | null>;
   readonly executions: ReadonlyMap<string, ExecutionRead | null>;
+  /** By the execution key of a MAP, the row whose output is that of each completed item, in full. */
+  readonly items: ReadonlyMap<string, readonly ExecutionRead[]>;
+  /** By the execution key of a MAP, its items. */
+  readonly inputs: ReadonlyMap<string, Json>;
+  /** By step id, the latest execution of a step inside a MAP, whichever item it is of. */
+  readonly anywhere: ReadonlyMap<string, ExecutionRead | null>;
   /** Every execution of the instance is in both maps; outputs over 64 KB may be left out. */
   readonly all: boolean;
 }
@@ -32,6 +38,17 @@ export interface Reads {
 export type ReadRequest =
   | { readonly kind: "latest"; readonly path: string }
   | { readonly kind: "execution"; readonly path: string; readonly iteration: number }
+  /** Of the completed items of a MAP the rows of `stepIds` that were completed last, after `after`. */
+  | {
+      readonly kind: "items";
+      readonly path: string;
+      readonly iteration: number;
+      readonly after: number;
+      readonly stepIds: readonly string[];
+    }
+  | { readonly kind: "input"; readonly path: string; readonly iteration: number }
+  /** Below the path of a MAP the execution of a step that `laterOf` would choose. */
+  | { readonly kind: "anywhere"; readonly path: string; readonly stepId: string }
   | { readonly kind: "all" };
 
 /** The decision cannot be taken without these rows: load them and decide again. */
@@ -39,13 +56,35 @@ export interface Needs {
   readonly needs: readonly ReadRequest[];
 }
 
-export const noReads: Reads = { latest: new Map(), executions: new Map(), all: false };
+export const noReads: Reads = {
+  latest: new Map(),
+  executions: new Map(),
+  items: new Map(),
+  inputs: new Map(),
+  anywhere: new Map(),
+  all: false,
+};
 
 /** Both sets of rows; the second wins where they differ. */
 export function mergeReads(first: Reads, second: Reads): Reads {
   return {
     latest: new Map([...first.latest, ...second.latest]),
     executions: new Map([...first.executions, ...second.executions]),
+    items: new Map([...first.items, ...second.items]),
+    inputs: new Map([...first.inputs, ...second.inputs]),
+    anywhere: new Map([...first.anywhere, ...second.anywhere]),
     all: first.all || second.all,
   };
+}
+
+/**
+ * The later of two executions of one step under different paths, where there is no better way to
+ * choose: the one completed last, then the one of the later pass, then of the later path.
+ */
+export function laterOf(one: ExecutionRead, other: ExecutionRead): ExecutionRead {
+  const difference =
+    (one.completion ?? 0) - (other.completion ?? 0) ||
+    one.iteration - other.iteration ||
+    (one.path < other.path ? -1 : 1);
+  return difference < 0 ? other : one;
 }

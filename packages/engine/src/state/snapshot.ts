@@ -58,19 +58,54 @@ export type TimerKind =
   | "start"
   | "timeout";
 
+/** The branch or item that an execution belongs to. */
+export interface Place {
+  /** Of the PARALLEL or MAP. */
+  readonly path: string;
+  readonly iteration: number;
+  /** Name of the branch, index of the item. */
+  readonly at: string | number;
+  /** Execution key whose output is that of the branch or item, should it end now. */
+  readonly last: string | null;
+}
+
+/** What has come of the branches of a PARALLEL so far. */
+export interface OpenBranches {
+  /** By the name of a completed branch the execution key of its output; null where it has none. */
+  readonly completed: { readonly [branch: string]: string | null };
+  readonly failed: number;
+}
+
+/**
+ * What has come of the items of a MAP so far. They begin in order, so that those before `next` that are
+ * not live have settled: which of them failed is all that has to be kept item by item.
+ */
+export interface OpenItems {
+  readonly count: number;
+  /** Index of the item that begins next. */
+  readonly next: number;
+  readonly completed: number;
+  readonly failed: number;
+  /** The items that failed, as hexadecimal digits of four items each, lowest bit first. */
+  readonly failedItems: string;
+  /** The last completion number given before it began. */
+  readonly after: number;
+}
+
 /**
  * An execution that has not settled.
  *
  * ACTIVE: its row is PENDING, RUNNING or RETRYING; which of them, only the row says, since a claim
  * does not change the snapshot. WAITING: an event wait or a delay. AWAITED: it was running when the
  * instance was cancelled or failed, and is given its grace. READY: it is entered by the next
- * decision (a walk that was cut short).
+ * decision (a walk that was cut short). OPEN: a PARALLEL or MAP, whose branches or items are live
+ * beside it.
  */
 export interface LiveExecution {
   readonly stepId: string;
   readonly path: string;
   readonly iteration: number;
-  readonly phase: "ACTIVE" | "WAITING" | "AWAITED" | "READY";
+  readonly phase: "ACTIVE" | "WAITING" | "AWAITED" | "READY" | "OPEN";
   /** User-visible try, from 1. */
   readonly attempt: number;
   /** Timers now set for it. */
@@ -79,6 +114,10 @@ export interface LiveExecution {
   readonly waitKey?: readonly Json[] | "NEVER";
   /** Execution key of what a compensation step undoes. */
   readonly compensates?: string;
+  /** Absent for a step of the definition's own list. */
+  readonly within?: Place;
+  readonly branches?: OpenBranches;
+  readonly items?: OpenItems;
 }
 
 /**
@@ -121,6 +160,8 @@ export interface Snapshot {
   readonly completedSteps: number;
   /** Execution key whose output is the instance's, should it complete now (CONTRACT 1, `output`). */
   readonly lastOutput: string | null;
+  /** Paths of steps of lost branches whose outcome nobody knows, for a compensation to name. */
+  readonly uncertain: readonly string[];
   /** Timers of the instance itself that are now set. */
   readonly timers: readonly TimerKind[];
   /** Cancellation triggers now listening: key values by index where they read more than the input. */

@@ -268,12 +268,13 @@ describe("whatever is handed in", () => {
 
         if (document === undefined) return problems.length > 0;
         accepted += 1;
-        return compileDefinition(document, 1).steps.size === document.steps.length;
+        // Those inside a PARALLEL or MAP are steps too.
+        return compileDefinition(document, 1).steps.size >= document.steps.length;
       }),
       { numRuns: 1_000 },
     );
     expect(accepted).toBeGreaterThan(50);
-  });
+  }, 60_000);
 
   test("is answered if it is any value at all", () => {
     fc.assert(

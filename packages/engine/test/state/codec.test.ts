@@ -23,7 +23,17 @@ const identity = {
   input: { a: 1 },
 } as const;
 
-const name = fc.constantFrom("a", "b", "c", "x/0/y", "p#q", "__proto__", "constructor");
+const name = fc.constantFrom(
+  "a",
+  "b",
+  "c",
+  "x/0/y",
+  "p#q",
+  "p.left.a",
+  "p.right.m[12].a",
+  "__proto__",
+  "constructor",
+);
 const json = fc.jsonValue({ maxDepth: 2 }) as fc.Arbitrary<Snapshot["input"]>;
 const time = fc
   .date({ noInvalidDate: true, min: new Date(0), max: new Date(4e12) })
@@ -37,14 +47,43 @@ const liveExecution = (path: string, iteration: number): fc.Arbitrary<LiveExecut
       stepId: fc.constantFrom(path, "s"),
       path: fc.constant(path),
       iteration: fc.constant(iteration),
-      phase: fc.constantFrom("ACTIVE", "WAITING", "AWAITED", "READY"),
+      phase: fc.constantFrom("ACTIVE", "WAITING", "AWAITED", "READY", "OPEN"),
       attempt: fc.integer({ min: 1, max: 3 }),
       timers,
       waitKey,
       compensates: fc.constant("a#1"),
+      branches: fc.constant({ completed: { left: "p.left.a#1", right: null }, failed: 1 }),
+      items: fc.constant({
+        count: 9,
+        next: 7,
+        completed: 4,
+        failed: 1,
+        failedItems: "04",
+        after: 3,
+      }),
+      ...(path.includes(".") ? placeOf(path, iteration) : undefined),
     },
-    { requiredKeys: ["stepId", "path", "iteration", "phase", "attempt", "timers"] },
+    {
+      requiredKeys: ["stepId", "path", "iteration", "phase", "attempt", "timers", ...inside(path)],
+    },
   );
+
+const inside = (path: string) => (path.includes(".") ? (["within"] as const) : []);
+
+/** A path says where it is; only the iteration and what came before are not in it. */
+function placeOf(
+  path: string,
+  iteration: number,
+): { readonly within: fc.Arbitrary<NonNullable<LiveExecution["within"]>> } {
+  return {
+    within: fc.record({
+      path: fc.constant(path.endsWith("].a") ? "p.right.m" : "p"),
+      iteration: fc.constantFrom(iteration, 7),
+      at: fc.constant(path.endsWith("].a") ? 12 : "left"),
+      last: fc.constantFrom(null, "p.left.z#1"),
+    }),
+  };
+}
 
 const liveMap = fc
   .uniqueArray(fc.tuple(name, fc.integer({ min: 1, max: 2 })), {
@@ -80,6 +119,7 @@ const snapshot: fc.Arbitrary<Snapshot> = fc.record({
   completions: fc.nat(3),
   completedSteps: fc.nat(3),
   lastOutput: fc.constantFrom(null, "a#1"),
+  uncertain: fc.constantFrom([], ["a.b.c"]),
   timers,
   triggerKeys: fc.array(fc.tuple(fc.constantFrom("1", "2"), waitKey)).map(dictionary),
 }) as unknown as fc.Arbitrary<Snapshot>;

@@ -14,7 +14,6 @@ export interface Sketch extends Omit<Partial<WorkflowDefinition>, "steps" | "com
 
 /** Compiles a sketch as registration would, warnings aside. */
 export function define(sketch: Sketch): Definition {
-  const withTask = (step: object) => ({ type: "TASK", ...taskOf(step), ...step });
   return compiled({
     id: "test",
     ...sketch,
@@ -36,6 +35,20 @@ function compiled(value: unknown): Definition {
     throw new Error(problems.map(({ path, message }) => `${path}: ${message}`).join("\n"));
   }
   return compileDefinition(document, 1);
+}
+
+/** A step, and those inside it, with the type and task that go without saying. */
+function withTask(step: object): object {
+  const inside = step as { branches?: { steps: object[] }[]; steps?: object[] };
+  return {
+    type: "TASK",
+    ...taskOf(step),
+    ...step,
+    ...(inside.steps && { steps: inside.steps.map(withTask) }),
+    ...(inside.branches && {
+      branches: inside.branches.map((each) => ({ ...each, steps: each.steps.map(withTask) })),
+    }),
+  };
 }
 
 function taskOf(step: object): object {

@@ -52,37 +52,46 @@ function signals(all: readonly Signal[]): readonly Happening[] {
 const tomorrow = new Date("2026-03-02T12:00:00.000Z");
 
 /** What a worker that runs a step can report. */
-function results(definition: Definition, { executions }: MemoryInstance): readonly Signal[] {
-  return [...executions.values()]
-    .filter(({ status }) => status === "RUNNING")
-    .flatMap(({ stepId, path, iteration, attempt }): Signal[] => {
-      const execution: ExecutionRef = { path, iteration, attempt };
-      const retry = policyOf(definition, stepId);
-      const failure = { message: "it broke", details: null };
-      const output = { ok: true, n: attempt, id: path };
-      const success = { kind: "stepSucceeded", ...execution, output } as const;
-      return [
-        success,
-        // Likelier than any one way to fail, so that runs get far.
-        success,
-        success,
-        success,
-        {
-          kind: "stepFailed",
-          ...execution,
-          failure: { ...failure, type: "A", retryable: true },
-          retry,
-        },
-        {
-          kind: "stepFailed",
-          ...execution,
-          failure: { ...failure, type: "B", retryable: false },
-          retry,
-        },
-        { kind: "attemptTimedOut", ...execution, clock: "timeout", retry },
-        { kind: "poisoned", ...execution, deliveries: 5 },
-      ];
-    });
+function results(
+  definition: Definition,
+  { executions, snapshot }: MemoryInstance,
+): readonly Signal[] {
+  return (
+    [...executions.values()]
+      .filter(({ status }) => status === "RUNNING")
+      // No worker runs a PARALLEL or a MAP.
+      .filter(({ path, iteration }) => {
+        return snapshot.live[executionKey(path, iteration)]?.phase !== "OPEN";
+      })
+      .flatMap(({ stepId, path, iteration, attempt }): Signal[] => {
+        const execution: ExecutionRef = { path, iteration, attempt };
+        const retry = policyOf(definition, stepId);
+        const failure = { message: "it broke", details: null };
+        const output = { ok: true, n: attempt, id: path };
+        const success = { kind: "stepSucceeded", ...execution, output } as const;
+        return [
+          success,
+          // Likelier than any one way to fail, so that runs get far.
+          success,
+          success,
+          success,
+          {
+            kind: "stepFailed",
+            ...execution,
+            failure: { ...failure, type: "A", retryable: true },
+            retry,
+          },
+          {
+            kind: "stepFailed",
+            ...execution,
+            failure: { ...failure, type: "B", retryable: false },
+            retry,
+          },
+          { kind: "attemptTimedOut", ...execution, clock: "timeout", retry },
+          { kind: "poisoned", ...execution, deliveries: 5 },
+        ];
+      })
+  );
 }
 
 function policyOf({ steps, compensationSteps, retry }: Definition, stepId: string): RetryPolicy {

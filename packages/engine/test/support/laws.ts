@@ -37,6 +37,7 @@ export function checkLaws(
   timersAreThoseOfTheSnapshot(after);
   waitsAreThoseOfTheSnapshot(definition, after);
   rowsAgreeWithTheSnapshot(after);
+  everyBranchHasOneToken(definition, after);
   somethingCanWakeIt(after);
   compensationIsTheReverseOfCompletion(definition, after);
 }
@@ -164,6 +165,7 @@ const statusesIn: Readonly<Record<LiveExecution["phase"], readonly (string | und
   WAITING: ["WAITING"],
   AWAITED: ["RUNNING"],
   READY: [undefined],
+  OPEN: ["RUNNING"],
 };
 
 function rowsAgreeWithTheSnapshot({ instance }: Stored): void {
@@ -183,6 +185,36 @@ function rowsAgreeWithTheSnapshot({ instance }: Stored): void {
     numbers.toSorted((a, b) => a - b),
     Array.from({ length: snapshot.completions }, (_, index) => index + 1),
   );
+}
+
+/** PROMISES P8: what has settled and what is live of a PARALLEL or MAP add up to all of it. */
+function everyBranchHasOneToken({ steps }: Definition, { instance }: Stored): void {
+  const { live } = instance.snapshot;
+  const tokens = new Map<string, (string | number)[]>();
+  for (const { within, phase, path } of liveOf(instance)) {
+    if (within === undefined || phase === "AWAITED") continue;
+    const key = executionKey(within.path, within.iteration);
+    strictEqual(live[key]?.phase, "OPEN", `${path} is live, and ${key} is not open`);
+    tokens.set(key, [...(tokens.get(key) ?? []), within.at]);
+  }
+  for (const [key, { phase, stepId, branches, items }] of Object.entries(live)) {
+    if (phase !== "OPEN") continue;
+    const own = tokens.get(key) ?? [];
+    const current = steps.get(stepId);
+    strictEqual(new Set(own).size, own.length, `${key} has a branch that is live twice`);
+    ok(own.length > 0, `${key} is open, and nothing of it is live`);
+    if (current?.type === "PARALLEL") {
+      const completed = Object.keys(branches?.completed ?? {});
+      ok(!own.some((name) => completed.includes(String(name))), `${key}: a settled branch is live`);
+      const settled = completed.length + (branches?.failed ?? 0);
+      strictEqual(own.length + settled, current.branches.length);
+    } else if (current?.type === "MAP" && items !== undefined) {
+      strictEqual(own.length, items.next - items.completed - items.failed);
+      ok(own.length <= current.maxConcurrency && items.failed <= current.tolerate);
+    } else {
+      ok(false, `${key} is open, and no PARALLEL or MAP`);
+    }
+  }
 }
 
 /** PROMISES P12. */

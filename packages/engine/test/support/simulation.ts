@@ -12,8 +12,9 @@ import type { HistoryStep, MemoryInstance } from "../../src/fold.ts";
 import { resolveRetryPolicy } from "../../src/retry.ts";
 import type { RetryPolicy } from "../../src/retry.ts";
 import type { Command, Decision, NewWait } from "../../src/state/decision.ts";
-import { mergeReads, noReads } from "../../src/state/reads.ts";
-import type { ExecutionRead, Needs, Reads } from "../../src/state/reads.ts";
+import { takeApart } from "../../src/definition/paths.ts";
+import { laterOf, mergeReads, noReads } from "../../src/state/reads.ts";
+import type { ExecutionRead, Needs, ReadRequest, Reads } from "../../src/state/reads.ts";
 import type { EventFact, Signal, TaskFailure } from "../../src/state/signal.ts";
 import type { Snapshot } from "../../src/state/snapshot.ts";
 import { executionKey } from "../../src/state/snapshot.ts";
@@ -307,21 +308,55 @@ function rowsFor(instance: MemoryInstance, { needs }: Needs): Reads {
           return { ...withoutLargeOutputs(stored), all: true };
         case "latest": {
           const read = stored.latest.get(request.path) ?? null;
-          return { latest: new Map([[request.path, read]]), executions: new Map(), all: false };
+          return { ...noReads, latest: new Map([[request.path, read]]) };
         }
         case "execution": {
           const key = executionKey(request.path, request.iteration);
           const read = stored.executions.get(key) ?? null;
-          return { latest: new Map(), executions: new Map([[key, read]]), all: false };
+          return { ...noReads, executions: new Map([[key, read]]) };
+        }
+        case "input": {
+          const key = executionKey(request.path, request.iteration);
+          const input = stored.inputs.get(key);
+          return { ...noReads, inputs: input === undefined ? new Map() : new Map([[key, input]]) };
+        }
+        case "items": {
+          const key = executionKey(request.path, request.iteration);
+          return { ...noReads, items: new Map([[key, itemRowsFor(stored, request)]]) };
+        }
+        case "anywhere": {
+          const { path, stepId } = request;
+          const rows = [...stored.executions.values()].flatMap((read) =>
+            read !== null && read.stepId === stepId && read.path.startsWith(`${path}[`) ? read : [],
+          );
+          const read = rows.length === 0 ? null : rows.reduce(laterOf);
+          return { ...noReads, anywhere: new Map([[stepId, read]]) };
         }
       }
     })
     .reduce(mergeReads, noReads);
 }
 
+/** One row an item, as the store's statement chooses it. */
+function itemRowsFor(
+  { executions }: Reads,
+  { path, after, stepIds }: Extract<ReadRequest, { kind: "items" }>,
+): readonly ExecutionRead[] {
+  const rows = new Map<string | number, ExecutionRead>();
+  for (const read of executions.values()) {
+    const place = read === null ? undefined : takeApart(read.path);
+    if (read === null || place?.path !== path || typeof place.at !== "number") continue;
+    if (!stepIds.includes(read.stepId) || (read.completion ?? 0) <= after) continue;
+    const known = rows.get(place.at)?.completion ?? 0;
+    if (known < (read.completion ?? 0)) rows.set(place.at, read);
+  }
+  return [...rows.values()];
+}
+
 const largeOutputBytes = 65_536;
 
-function withoutLargeOutputs({ latest, executions }: Reads): Reads {
+function withoutLargeOutputs(stored: Reads): Reads {
+  const { latest, executions } = stored;
   const trim = ([key, read]: [string, ExecutionRead | null]): [string, ExecutionRead | null] => {
     if (read === null || JSON.stringify(read.output ?? null).length <= largeOutputBytes) {
       return [key, read];
@@ -329,6 +364,7 @@ function withoutLargeOutputs({ latest, executions }: Reads): Reads {
     return [key, { ...read, output: undefined, outputLeftOut: true }];
   };
   return {
+    ...stored,
     latest: new Map([...latest].map(trim)),
     executions: new Map([...executions].map(trim)),
     all: true,

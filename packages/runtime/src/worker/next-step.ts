@@ -13,40 +13,53 @@ export interface NextStep {
 }
 
 /**
- * The one step that follows from a decision and that this worker may run itself, at once, without a
- * job (DESIGN, Carry-on): it knows the task, serves the queue and need not wait.
+ * The steps that follow from a decision and that this worker may run itself, at once, without a job
+ * (DESIGN, Carry-on): it knows the task, serves the queue and need not wait.
  *
- * @param carrier Id of the job under which the chain travels.
+ * @param carriers Ids of the jobs under which chains travel: one step at most for each, in order.
  */
+export function nextSteps(
+  worker: WorkerState,
+  definition: Definition,
+  decision: Decision,
+  carriers: readonly string[],
+): readonly NextStep[] {
+  const { registry, queues, id: workerId } = worker;
+  const steps: NextStep[] = [];
+  for (const command of decision.commands) {
+    const carrier = carriers[steps.length];
+    if (carrier === undefined) break;
+    if (command.kind !== "dispatch" || command.delayMs > 0) continue;
+    const { path, iteration, taskId } = command;
+    const known = registry.get(taskId);
+    const row = decision.inserts.find(
+      (inserted) => inserted.path === path && inserted.iteration === iteration,
+    );
+    const call = row && callOf(definition, row.stepId);
+    if (!known || !call || !row || !queues.includes(command.queue)) continue;
+    const { timeoutMs, heartbeatTimeoutMs, retry } = known;
+    const limits = { timeoutMs, heartbeatTimeoutMs, retry: retry as Carry["retry"] };
+    const step = claimedStepOf(row, command, carrier);
+    steps.push({
+      carry: { path, iteration, workerId, carrier, ...limits },
+      step: { snapshot: decision.snapshot, definition, step, call, known },
+    });
+  }
+  return steps;
+}
+
+/** The first of them. */
 export function nextStep(
   worker: WorkerState,
   definition: Definition,
   decision: Decision,
   carrier: string,
 ): NextStep | undefined {
-  const { registry, queues, id: workerId } = worker;
-  for (const command of decision.commands) {
-    if (command.kind !== "dispatch" || command.delayMs > 0) continue;
-    const { path, iteration, taskId } = command;
-    const known = registry.get(taskId);
-    const call = callOf(definition, command);
-    const row = decision.inserts.find(
-      (inserted) => inserted.path === path && inserted.iteration === iteration,
-    );
-    if (!known || !call || !row || !queues.includes(command.queue)) continue;
-    const { timeoutMs, heartbeatTimeoutMs, retry } = known;
-    const limits = { timeoutMs, heartbeatTimeoutMs, retry: retry as Carry["retry"] };
-    const step = claimedStepOf(row, command, carrier);
-    return {
-      carry: { path, iteration, workerId, carrier, ...limits },
-      step: { snapshot: decision.snapshot, definition, step, call, known },
-    };
-  }
-  return undefined;
+  return nextSteps(worker, definition, decision, [carrier])[0];
 }
 
-function callOf(definition: Definition, { path }: Dispatch): TaskCall | undefined {
-  const step = definition.steps.get(path) ?? definition.compensationSteps.get(path);
+function callOf(definition: Definition, stepId: string): TaskCall | undefined {
+  const step = definition.steps.get(stepId) ?? definition.compensationSteps.get(stepId);
   return step !== undefined && "taskId" in step ? step : undefined;
 }
 

@@ -1,0 +1,277 @@
+import { describe, expect, test } from "vitest";
+import { decide, isNeeds } from "../../src/decide/decide.ts";
+import { defaultRetryPolicy } from "../../src/retry.ts";
+import { encodeFrontier } from "../../src/state/codec.ts";
+import { noReads } from "../../src/state/reads.ts";
+import type { Signal } from "../../src/state/signal.ts";
+import { define } from "../support/definitions.ts";
+import { noon, simulate } from "../support/simulation.ts";
+import type { Simulation } from "../support/simulation.ts";
+
+const map = (items: unknown, steps: object[], more: object = {}) => ({
+  stepId: "ship",
+  type: "MAP",
+  items,
+  steps,
+  ...more,
+});
+const label = { stepId: "label", input: { item: "${ item }", at: "${ index }" } };
+
+/** The step of one item, taken by a worker, ends. */
+function settle(simulation: Simulation, path: string, output: string | number | undefined): void {
+  const execution = { path, iteration: 1, attempt: 1 };
+  if (output !== undefined) {
+    simulation.send({ kind: "stepSucceeded", ...execution, output });
+    return;
+  }
+  const failure = { type: "Torn", message: "it tore", details: null, retryable: false };
+  const retry = {
+    maxAttempts: 1,
+    initialIntervalMs: 0,
+    backoffCoefficient: 1,
+    maxIntervalMs: 0,
+    jitter: "NONE",
+    nonRetryableErrors: [],
+    onExhausted: "FAIL",
+  } as const;
+  simulation.send({ kind: "stepFailed", ...execution, failure, retry });
+}
+
+const active = ({ snapshot }: Simulation) =>
+  Object.keys(snapshot.live).filter((key) => key.includes("["));
+
+describe("a MAP", () => {
+  test("runs its steps for every item, and its output is in their order", () => {
+    const simulation = simulate(define({ steps: [map("input.lines", [label])] }), {
+      lines: ["a", "b", "c"],
+    });
+
+    const { inserts } = simulation.start();
+    expect(inserts.slice(1).map(({ path, input }) => [path, input])).toEqual([
+      ["ship[0].label", { item: "a", at: 0 }],
+      ["ship[1].label", { item: "b", at: 1 }],
+      ["ship[2].label", { item: "c", at: 2 }],
+    ]);
+    for (const at of [2, 0, 1]) settle(simulation, `ship[${at}].label`, `label ${at}`);
+
+    expect(simulation.snapshot).toMatchObject({
+      status: "COMPLETED",
+      output: ["label 0", "label 1", "label 2"],
+      completedSteps: 1,
+    });
+  });
+
+  test("keeps no more items at work than maxConcurrency", () => {
+    const simulation = simulate(
+      define({ steps: [map("[1, 2, 3, 4]", [label], { maxConcurrency: 2 })] }),
+    );
+    simulation.start();
+    expect(active(simulation)).toEqual(["ship[0].label#1", "ship[1].label#1"]);
+
+    settle(simulation, "ship[1].label", "x");
+
+    expect(active(simulation)).toEqual(["ship[0].label#1", "ship[2].label#1"]);
+  });
+
+  test("a failed item fails it; those that are tolerated are null", () => {
+    const items = [map("[1, 2, 3]", [label], { tolerate: 1 })];
+    const tolerated = simulate(define({ steps: items }));
+    tolerated.start();
+    settle(tolerated, "ship[1].label", undefined);
+    settle(tolerated, "ship[0].label", "a");
+    settle(tolerated, "ship[2].label", "c");
+    expect(tolerated.snapshot).toMatchObject({ status: "COMPLETED", output: ["a", null, "c"] });
+
+    const failed = simulate(define({ steps: items }));
+    failed.start();
+    settle(failed, "ship[1].label", undefined);
+    settle(failed, "ship[0].label", undefined);
+    expect(failed.snapshot).toMatchObject({ status: "FAILED", error: { type: "Torn" }, live: {} });
+    expect(failed.row("ship")?.status).toBe("FAILED");
+  });
+
+  test("without items it is done at once; what is no array is an error", () => {
+    const definition = define({ steps: [map("input.lines", [label])] });
+    const empty = simulate(definition, { lines: [] });
+    empty.start();
+    expect(empty.snapshot).toMatchObject({ status: "COMPLETED", output: [] });
+
+    const wrong = simulate(definition, { lines: "x" });
+    wrong.start();
+    expect(wrong.snapshot).toMatchObject({ status: "FAILED", error: { kind: "EXPRESSION" } });
+    const many = simulate(definition, { lines: Array.from({ length: 10_001 }, () => 0) });
+    many.start();
+    expect(many.snapshot.error?.message).toContain("at most 10000 items");
+  });
+
+  test("an item of several steps has the output of the last; each sees its own item's steps", () => {
+    const simulation = simulate(
+      define({
+        steps: [
+          map(
+            "['a', 'b']",
+            [
+              { stepId: "pack", transitions: { default: "label" } },
+              { stepId: "label", input: { packed: "${ steps.pack.output }", line: "${ line }" } },
+            ],
+            { itemName: "line" },
+          ),
+        ],
+      }),
+    );
+    simulation.start();
+    settle(simulation, "ship[1].pack", "packed b");
+    settle(simulation, "ship[0].pack", "packed a");
+
+    expect(simulation.row("label")?.path).toBe("ship[0].label");
+    settle(simulation, "ship[0].label", 0);
+    settle(simulation, "ship[1].label", 1);
+
+    expect(simulation.snapshot.output).toEqual([0, 1]);
+  });
+
+  test("an event finds the items whose condition it satisfies", () => {
+    const simulation = simulate(
+      define({
+        steps: [
+          map("['a', 'b']", [
+            {
+              stepId: "w",
+              type: "EVENT_WAIT",
+              eventPattern: "scanned",
+              eventCondition: "event.payload.code === item",
+            },
+          ]),
+        ],
+      }),
+    );
+    simulation.start();
+    expect([...simulation.waits.values()].map(({ key }) => key)).toEqual([["a"], ["b"]]);
+
+    simulation.publish("scanned", { code: "b" });
+    expect([...simulation.waits.keys()]).toEqual(["ship[0].w#1"]);
+    simulation.publish("scanned", { code: "a" });
+    expect(simulation.snapshot.status).toBe("COMPLETED");
+  });
+
+  test("in a MAP in a PARALLEL, both items are at hand, and paths say where each step is", () => {
+    const simulation = simulate(
+      define({
+        steps: [
+          {
+            stepId: "fork",
+            type: "PARALLEL",
+            branches: [
+              {
+                name: "goods",
+                steps: [
+                  {
+                    stepId: "lines",
+                    type: "MAP",
+                    items: "[{ id: 'l', parcels: [7, 8] }]",
+                    itemName: "line",
+                    steps: [
+                      {
+                        stepId: "parcels",
+                        type: "MAP",
+                        items: "line.parcels",
+                        steps: [{ stepId: "print", input: "[line.id, item, index]" }],
+                      },
+                    ],
+                  },
+                ],
+              },
+            ],
+          },
+        ],
+      }),
+    );
+
+    const { inserts } = simulation.start();
+    expect(inserts.slice(3).map(({ path, input }) => [path, input])).toEqual([
+      ["fork.goods.lines[0].parcels[0].print", ["l", 7, 0]],
+      ["fork.goods.lines[0].parcels[1].print", ["l", 8, 1]],
+    ]);
+    settle(simulation, "fork.goods.lines[0].parcels[1].print", "y");
+    settle(simulation, "fork.goods.lines[0].parcels[0].print", "x");
+
+    expect(simulation.snapshot.output).toEqual({ goods: [["x", "y"]] });
+  });
+
+  test("an output that is too large as a whole fails it", () => {
+    const definition = define({ steps: [map("[1, 2, 3]", [label])] });
+    const simulation = simulate(definition);
+    simulation.start();
+
+    for (const at of [0, 1, 2]) settle(simulation, `ship[${at}].label`, "x".repeat(4_000_000));
+
+    expect(simulation.snapshot).toMatchObject({
+      status: "FAILED",
+      error: { kind: "LIMIT", type: "OUTPUT_TOO_LARGE" },
+    });
+  });
+
+  test("in a loop it counts only its own pass", () => {
+    const simulation = simulate(
+      define({
+        variables: { n: 0 },
+        steps: [
+          map("variables.n === 0 ? [1, 2] : [3]", [
+            {
+              stepId: "set",
+              type: "SET",
+              variables: { n: "${ variables.n + 1 }" },
+              transitions: { default: "work" },
+            },
+            { stepId: "work", condition: "item < 3" },
+          ]),
+        ].map((step) => ({
+          ...step,
+          transitions: { conditions: [{ when: "variables.n < 3", to: "ship" }] },
+        })),
+      }),
+    );
+    simulation.start();
+    settle(simulation, "ship[0].work", "a");
+    settle(simulation, "ship[1].work", "b");
+
+    expect(simulation.snapshot).toMatchObject({ status: "COMPLETED", output: [null] });
+    expect(simulation.row("set")).toMatchObject({ path: "ship[0].set", iteration: 2 });
+  });
+});
+
+test("of ten thousand items the snapshot holds those at work, and little else", () => {
+  const definition = define({
+    steps: [map("input.lines", [label], { maxConcurrency: 20, tolerate: 10_000 })],
+  });
+  const count = 10_000;
+  const lines = Array.from({ length: count }, (_, at) => at);
+  let { snapshot } = simulate(definition, { lines });
+  const reads = { ...noReads, inputs: new Map([["ship#1", lines]]) };
+  const send = (signal: Signal) => {
+    const decision = decide(definition, snapshot, [signal], reads, noon);
+    if (isNeeds(decision)) return decision;
+    snapshot = decision.snapshot;
+    return undefined;
+  };
+  send({ kind: "started" });
+
+  let largest = 0;
+  for (let at = 0; at < count - 1; at++) {
+    const execution = { path: `ship[${at}].label`, iteration: 1, attempt: 1 };
+    const failure = { type: "Torn", message: "it tore", details: null, retryable: false };
+    send(
+      at % 2
+        ? { kind: "stepSucceeded", ...execution, output: at }
+        : { kind: "stepFailed", ...execution, failure, retry: defaultRetryPolicy },
+    );
+    largest = Math.max(largest, JSON.stringify(encodeFrontier(snapshot)).length);
+  }
+  const path = `ship[${count - 1}].label`;
+  const needs = send({ kind: "stepSucceeded", path, iteration: 1, attempt: 1, output: 0 });
+
+  expect(largest).toBeLessThan(5_000);
+  expect(needs).toEqual({
+    needs: [{ kind: "items", path: "ship", iteration: 1, after: 0, stepIds: ["label"] }],
+  });
+});

@@ -1,0 +1,242 @@
+import type { StepDocument } from "@millrace/contract";
+import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
+import { openInstallation, type Installation } from "../support/installation.ts";
+import { expectNothingLeft } from "../support/leftovers.ts";
+
+// PARALLEL and MAP with two workers: branches of one instance end at the same moment in different
+// processes, and each of them must count, once.
+
+let installation: Installation;
+beforeAll(async () => {
+  installation = await openInstallation({ workers: 2 });
+});
+afterAll(() => installation?.close());
+afterEach(async () => {
+  await expectNothingLeft(installation);
+  installation.ledger.clear();
+});
+
+const wait = (stepId: string, more: object = {}): StepDocument => ({
+  stepId,
+  type: "EVENT_WAIT",
+  eventPattern: `${stepId}.done`,
+  eventCondition: "event.payload.key === input.key",
+  ...more,
+});
+
+async function startAll(workflowId: string, inputs: readonly object[]): Promise<readonly string[]> {
+  const { results } = await installation.client.instances.startBatch(
+    inputs.map((input) => ({ workflowId, input: input as never })),
+  );
+  return results.map(({ instance }) => instance?.id ?? "");
+}
+
+const settled = (id: string) => installation.client.instances.wait(id, { timeoutMs: 90_000 });
+
+test("C41: thirty branches that end at the same moment are joined once, with all their outputs", async () => {
+  const names = Array.from({ length: 30 }, (_, index) => `b${index}`);
+  await installation.client.definitions.register({
+    id: "c41",
+    steps: [
+      {
+        stepId: "fork",
+        type: "PARALLEL",
+        branches: names.map((name) => ({
+          name,
+          steps: [{ stepId: `${name}_work`, type: "TASK", taskId: "echo", input: { name } }],
+        })),
+        transitions: { default: "after" },
+      },
+      {
+        stepId: "after",
+        type: "TASK",
+        taskId: "echo",
+        input: { joined: "${ steps.fork.output }" },
+      },
+    ],
+  });
+
+  const ids = await startAll(
+    "c41",
+    Array.from({ length: 200 }, () => ({})),
+  );
+
+  const joined = Object.fromEntries(names.map((name) => [name, { name }]));
+  for (const id of ids) {
+    const instance = await settled(id);
+    expect(instance.error).toBeNull();
+    expect(instance).toMatchObject({ status: "COMPLETED", output: { joined } });
+    expect(instance.state.steps["after"]).toMatchObject({ iteration: 1, completionNumber: 32 });
+  }
+}, 180_000);
+
+test("C06: the branches that lose a race leave no wait, timer or job behind", async () => {
+  await installation.client.definitions.register({
+    id: "race",
+    timeout: "P30D",
+    steps: [
+      {
+        stepId: "race",
+        type: "PARALLEL",
+        join: "ANY",
+        branches: [
+          { name: "event", steps: [wait("paid", { eventTimeout: { duration: "P1D" } })] },
+          { name: "clock", steps: [{ stepId: "pause", type: "DELAY", duration: "PT1S" }] },
+          {
+            name: "task",
+            steps: [{ stepId: "slow", type: "TASK", taskId: "sleep", input: { ms: 60_000 } }],
+          },
+        ],
+      },
+    ],
+  });
+  const [byEvent = "", byClock = ""] = await startAll("race", [{ key: "a" }, { key: "b" }]);
+  await installation.client.events.publish({ pattern: "paid.done", payload: { key: "a" } });
+
+  expect((await settled(byEvent)).output).toMatchObject({ event: { payload: { key: "a" } } });
+  const timed = await settled(byClock);
+  expect(timed).toMatchObject({ status: "COMPLETED", output: { clock: null } });
+  expect(timed.state.steps["paid"]).toMatchObject({ status: "CANCELLED" });
+  expect(timed.state.steps["slow"]).toMatchObject({ status: "CANCELLED" });
+  for (const table of ["waits", "timers"]) {
+    expect(await installation.query(`select from ${table}`)).toHaveLength(0);
+  }
+}, 60_000);
+
+test("C08: a branch that loops by a timer and one that waits do not lose each other's steps", async () => {
+  await installation.client.definitions.register({
+    id: "c08",
+    steps: [
+      {
+        stepId: "fork",
+        type: "PARALLEL",
+        branches: [
+          {
+            name: "ticks",
+            steps: [
+              {
+                stepId: "tick",
+                type: "DELAY",
+                duration: "PT0.2S",
+                transitions: { default: "count" },
+              },
+              {
+                stepId: "count",
+                type: "SET",
+                variables: { n: "${ (variables.n ?? 0) + 1 }" },
+                transitions: { conditions: [{ when: "variables.n < 10", to: "tick" }] },
+              },
+            ],
+          },
+          { name: "event", steps: [wait("go")] },
+        ],
+      },
+    ],
+  });
+  const keys = Array.from({ length: 40 }, (_, index) => `c08-${index}`);
+  const ids = await startAll(
+    "c08",
+    keys.map((key) => ({ key })),
+  );
+
+  const answers = await Promise.all(
+    keys.map(async (key, index) => {
+      await new Promise((resolve) => setTimeout(resolve, index * 50));
+      return installation.client.events.publish({ pattern: "go.done", payload: { key } });
+    }),
+  );
+
+  expect(answers.map(({ delivered }) => delivered)).toEqual(keys.map(() => 1));
+  for (const [index, id] of ids.entries()) {
+    const instance = await settled(id);
+    expect(instance).toMatchObject({ status: "COMPLETED", state: { variables: { n: 10 } } });
+    expect(instance.output).toMatchObject({ event: { payload: { key: keys[index] } } });
+  }
+}, 120_000);
+
+test("a thousand items are each done once, and their outputs are in order", async () => {
+  await installation.client.definitions.register({
+    id: "fan_out",
+    steps: [
+      {
+        stepId: "ship",
+        type: "MAP",
+        items: "input.lines",
+        maxConcurrency: 100,
+        steps: [
+          {
+            stepId: "label",
+            type: "TASK",
+            taskId: "echo",
+            input: { of: "${ item }", at: "${ index }" },
+          },
+        ],
+        transitions: { default: "after" },
+      },
+      {
+        stepId: "after",
+        type: "TASK",
+        taskId: "echo",
+        input: { all: "${ steps.ship.output }", one: "${ steps.label.output }" },
+      },
+    ],
+  });
+  const lines = Array.from({ length: 1_000 }, (_, index) => `line ${index}`);
+  const startedAt = performance.now();
+
+  const [id = ""] = await startAll("fan_out", [{ lines }]);
+
+  const instance = await settled(id);
+  const labels = lines.map((of, at) => ({ of, at }));
+  const { all, one } = instance.output as { all: unknown; one: unknown };
+  expect(all).toEqual(labels);
+  // From outside it is whichever item's was completed last.
+  expect(labels).toContainEqual(one);
+  expect(instance.progress).toEqual({ completed: 2, total: 2 });
+  console.info(`1,000 items in ${Math.round(performance.now() - startedAt)} ms`);
+}, 120_000);
+
+test("steps of branches and items are undone in the reverse order of their completion", async () => {
+  await installation.client.definitions.register({
+    id: "undo_all",
+    steps: [
+      {
+        stepId: "lines",
+        type: "MAP",
+        items: "[1, 2, 3]",
+        maxConcurrency: 1,
+        steps: [{ stepId: "book", type: "TASK", taskId: "echo", input: { n: "${ item }" } }],
+        transitions: { default: "halt" },
+      },
+      wait("halt"),
+    ],
+    compensationSteps: [
+      {
+        stepId: "unbook",
+        compensationFor: "book",
+        type: "TASK",
+        taskId: "witness",
+        input: { ms: 1, of: "${ steps.book.output.n }" },
+      },
+    ],
+  });
+  const [id = ""] = await startAll("undo_all", [{ key: "x" }]);
+  await expect
+    .poll(async () => (await installation.client.instances.get(id)).status, { timeout: 30_000 })
+    .toBe("WAITING_FOR_EVENT");
+
+  await installation.client.instances.cancel(id, { reason: "enough" });
+
+  const { compensation } = await settled(id);
+  expect(compensation).toMatchObject({ status: "COMPLETED", plan: ["unbook", "unbook", "unbook"] });
+  const targets = await installation.query<{ compensates: string }>(
+    `select compensates from step_executions where instance_id = $1 and compensates is not null
+    order by iteration`,
+    [id],
+  );
+  expect(targets.map(({ compensates }) => compensates)).toEqual([
+    "lines[2].book#1",
+    "lines[1].book#1",
+    "lines[0].book#1",
+  ]);
+}, 60_000);
