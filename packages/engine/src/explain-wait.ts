@@ -8,6 +8,7 @@ import type { WaitRef } from "./decide/wait.ts";
 import type { Definition } from "./definition/definition.ts";
 import type { Needs, Reads } from "./state/reads.ts";
 import type { EventFact } from "./state/signal.ts";
+import { executionKey } from "./state/snapshot.ts";
 import type { Snapshot } from "./state/snapshot.ts";
 
 /**
@@ -26,7 +27,9 @@ export function explainWait(
   if (condition === undefined) return undefined;
   try {
     const turn = openTurn(definition, snapshot, reads, now);
-    return explainCondition(condition, scopeFor(turn, condition, event && { event }));
+    const { within } = snapshot.live[executionKey(wait.path, wait.iteration)] ?? {};
+    const context = { ...(event && { event }), ...(within && { within }) };
+    return explainCondition(condition, scopeFor(turn, condition, context));
   } catch (thrown) {
     if (thrown instanceof MissingReads) return { needs: thrown.requests };
     if (isValueError(thrown)) return undefined;
