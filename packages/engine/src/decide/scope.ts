@@ -262,14 +262,21 @@ function storedRow(turn: Turn, { path, iteration }: ExecutionRead) {
   return turn.reads.executions.get(executionKey(path, iteration));
 }
 
-/** One execution. @throws MissingReads */
-function executionOf(turn: Turn, key: string): ExecutionRead {
+/** One execution. @throws MissingReads for it and for those that are asked for `along` with it. */
+function executionOf(
+  turn: Turn,
+  key: string,
+  along: () => readonly string[] = () => [],
+): ExecutionRead {
   const changed = changedExecution(turn, key);
   if (changed !== undefined) return changed;
   const read = turn.reads.executions.get(key);
   invariant(read !== null, `execution ${key} is not stored`);
-  if (read === undefined) throw new MissingReads([{ kind: "execution", ...parseKey(key) }]);
-  return read;
+  if (read !== undefined) return read;
+  const missing = along().filter((other) => other !== key && !turn.reads.executions.has(other));
+  throw new MissingReads(
+    [key, ...missing].map((each) => ({ kind: "execution", ...parseKey(each) }) as const),
+  );
 }
 
 /** One execution with its output, however large. @throws MissingReads */
@@ -390,10 +397,17 @@ function parseKey(key: string): { readonly path: string; readonly iteration: num
  */
 export function observeStatus(turn: Turn, { path, iteration }: LiveExecution): StepStatus {
   const key = executionKey(path, iteration);
-  const { status, fence } = executionOf(turn, key);
+  // Whoever stops one of many stops the others next: their rows come in one go.
+  const { status, fence } = executionOf(turn, key, () => activeKeys(turn));
   if (turn.inserts.has(key) || turn.updates.has(key)) return status;
   const begun = status === "RUNNING" || (status === "PENDING" && fence > 0);
   if (begun) turn.observedRunning.add(key);
   else turn.guards.set(key, { kind: "execution", path, iteration, status, fence });
   return begun ? "RUNNING" : status;
+}
+
+function activeKeys(turn: Turn): readonly string[] {
+  return Object.entries(turn.before.live).flatMap(([key, { phase }]) =>
+    phase === "ACTIVE" ? [key] : [],
+  );
 }
