@@ -1,3 +1,4 @@
+import { availableParallelism } from "node:os";
 import { defineConfig } from "vitest/config";
 
 // Tests run on the sources, without a build: only this file activates the condition. The same for
@@ -19,6 +20,8 @@ export default defineConfig({
     __vitest__: { resolve: { conditions: nodeConditions, noExternal: [/^@millrace\//] } },
   },
   test: {
+    // Much of a file's time is waiting for processes: of two cores, both are put to use.
+    maxWorkers: Math.max(2, availableParallelism() - 1),
     projects: [
       {
         extends: true,

@@ -1,4 +1,4 @@
-import { STATUS_CODES } from "node:http";
+import { type IncomingMessage, STATUS_CODES } from "node:http";
 import type { Socket } from "node:net";
 import {
   type ErrorCode,
@@ -24,14 +24,44 @@ export function answerError(error: unknown, request: FastifyRequest, reply: Fast
     reply.raw.destroy();
     return;
   }
-  void reply
-    .code(problem.status)
-    // A request that no route could be found for has not been through the hooks.
-    .headers({ "x-request-id": request.id, ...headers })
-    .type(PROBLEM_MEDIA_TYPE)
-    // Already text: no serialiser of a route applies to it.
-    .serializer((body: unknown) => JSON.stringify(body))
-    .send(problem);
+  const answer = () =>
+    void reply
+      .code(problem.status)
+      // A request that no route could be found for has not been through the hooks.
+      .headers({ "x-request-id": request.id, ...headers })
+      .type(PROBLEM_MEDIA_TYPE)
+      // Already text: no serialiser of a route applies to it.
+      .serializer((body: unknown) => JSON.stringify(body))
+      .send(problem);
+  if (problem.code === "PAYLOAD_TOO_LARGE") readOn(request.raw, answer);
+  else answer();
+}
+
+/** What is still read of a body that is refused, and for how long. */
+const readOnBytes = 64 * 1_048_576;
+const readOnMs = 5_000;
+
+/**
+ * Reads what the caller still sends, within bounds: one that is cut off while it writes may never see
+ * the answer, only a broken connection.
+ */
+function readOn(body: IncomingMessage, then: () => void): void {
+  if (body.readableEnded || body.destroyed) {
+    then();
+    return;
+  }
+  let left = readOnBytes;
+  const count = (chunk: Buffer) => {
+    left -= chunk.length;
+    if (left < 0) finish();
+  };
+  const finish = () => {
+    clearTimeout(timer);
+    body.off("data", count).off("end", finish).off("close", finish);
+    then();
+  };
+  const timer = setTimeout(finish, readOnMs);
+  body.on("data", count).once("end", finish).once("close", finish);
 }
 
 export interface ProblemAnswer {
@@ -97,7 +127,7 @@ const TRANSLATED: Readonly<Record<string, Facts>> = {
   FST_ERR_CTP_BODY_TOO_LARGE: {
     code: "PAYLOAD_TOO_LARGE",
     detail: "a body has at most 1 MiB (1,048,576 bytes)",
-    // What is left of the body is not read, so the connection cannot serve another request.
+    // The body may not have been read to its end, so the connection cannot serve another request.
     headers: { connection: "close" },
   },
   FST_ERR_CTP_INVALID_MEDIA_TYPE: {
