@@ -385,6 +385,18 @@ test("C68: a start or an event of 10 MB is refused at the door, and leaves nothi
   expect(await installation.query("select from events where id = 'c68-large'")).toEqual([]);
 });
 
+test("a rejection that a task leaves behind costs no worker its life", async () => {
+  await register({ id: "stray", steps: [task("a", { stray: true, ms: 200 })] });
+
+  const { id } = await installation.client.instances.start({ workflowId: "stray" });
+  const settled = await installation.client.instances.wait(id);
+
+  expect(settled).toMatchObject({
+    status: "COMPLETED",
+    state: { steps: { a: { attempts: 1, deliveries: 1 } } },
+  });
+});
+
 function task(stepId: string, input: object, next?: string) {
   return {
     stepId,

@@ -17,6 +17,7 @@ await runProcess(async () => {
   return {
     log: services.log,
     settings: config,
+    isHost: true,
     async close() {
       await worker.close();
       await metrics?.close();

@@ -6,7 +6,7 @@ export const BOUNDS = {
   /** Bytes of an HTTP body; more is answered 413. */
   bodyBytes: 1_048_576,
   /** Bytes of a task's output as JSON. */
-  outputBytes: 1_048_576,
+  outputBytes: 1_000_000,
   /** Nesting of any JSON value, the outermost object being level 1. */
   depth: 64,
 

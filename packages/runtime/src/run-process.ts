@@ -5,6 +5,8 @@ import { type Settings, SettingsError } from "./settings.ts";
 export interface RunningProgram {
   readonly log: Log;
   readonly settings: Settings;
+  /** It runs code of its users: a promise of theirs that fails unheard is theirs to mend. */
+  readonly isHost?: true;
   /** Takes in nothing new and lets what runs come to its end. */
   close(): Promise<void>;
 }
@@ -19,7 +21,8 @@ const CLOSING_MS = 5_000;
  * Runs one program as this process, from its settings to its exit: says when it is ready to whoever
  * started it, ends politely at the first SIGTERM or SIGINT and at once at the second. An error that
  * nobody caught ends the process: what it held is taken over by others, and a process in an unknown
- * state is worse than none.
+ * state is worse than none. A host of other people's code only logs a rejection that nobody handled:
+ * one task's must not cost the steps of all others.
  *
  * Exit codes: 0 asked to end, 1 failed, 2 bad settings, 128 + n killed by a second signal.
  */
@@ -31,7 +34,10 @@ export async function runProcess(start: () => Promise<RunningProgram>): Promise<
     process.exit(EXIT.failed);
   };
   process.on("uncaughtException", die("uncaught exception"));
-  process.on("unhandledRejection", die("unhandled rejection"));
+  process.on("unhandledRejection", (error) => {
+    if (program?.isHost) program.log.error({ err: error }, "a rejection that nobody handled");
+    else die("unhandled rejection")(error);
+  });
 
   let isEnding = false;
   const onSignal = (signal: NodeJS.Signals) => {

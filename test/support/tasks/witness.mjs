@@ -10,6 +10,7 @@ import { setTimeout as sleep } from "node:timers/promises";
  * @property {string} [error]  the name of that failure
  * @property {number} [deaths]  runs that end with the death of their worker
  * @property {number} [bytes]  how large its output is, about
+ * @property {boolean} [stray]  leaves a promise behind that fails, and that nobody handles
  * @property {boolean} [stubborn]  goes on when it is aborted, as a handler that does not care
  */
 
@@ -24,6 +25,7 @@ export const witness = {
       error = "Failed",
       deaths = 0,
       bytes,
+      stray,
       stubborn,
     } = input ?? {};
     const { signal, attempt, deliveries } = context;
@@ -33,6 +35,7 @@ export const witness = {
     });
     const record = await tell(context, { kind: "run" }, stubborn ? undefined : signal);
     if (deliveries <= deaths) process.kill(process.pid, "SIGKILL");
+    if (stray) void Promise.reject(new Error("stray, as it was told"));
     if (blockMs) block(blockMs);
     if (ms) await sleep(ms, undefined, stubborn ? {} : { signal });
     if (attempt <= failures) throw Object.assign(new Error("as it was told"), { type: error });
