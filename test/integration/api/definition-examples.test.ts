@@ -39,6 +39,8 @@ test("there is an example for every step type that is supported", () => {
     "DELAY",
     "END",
     "EVENT_WAIT",
+    "MAP",
+    "PARALLEL",
     "SET",
     "TASK",
   ]);
