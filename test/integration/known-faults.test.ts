@@ -389,9 +389,9 @@ test("a rejection that a task leaves behind costs no worker its life", async () 
   await register({ id: "stray", steps: [task("a", { stray: true, ms: 200 })] });
 
   const { id } = await installation.client.instances.start({ workflowId: "stray" });
-  const settled = await installation.client.instances.wait(id);
+  const ended = await settled(id);
 
-  expect(settled).toMatchObject({
+  expect(ended).toMatchObject({
     status: "COMPLETED",
     state: { steps: { a: { attempts: 1, deliveries: 1 } } },
   });
