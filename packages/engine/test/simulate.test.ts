@@ -129,16 +129,16 @@ test("a task that takes longer than its timeout times out", () => {
 });
 
 test("bad durations and unknown steps of a scenario are all named", () => {
-  const definition = define({ steps: [{ stepId: "work" }] });
+  const definition = define({ steps: [{ stepId: "pack" }] });
   const scenario: Scenario = {
-    tasks: { wrok: {}, work: [{ duration: "5s" }] },
+    tasks: { pakc: {}, pack: [{ duration: "5s" }] },
     events: [{ at: "soon", pattern: "go" }],
   };
 
   expect(scenarioProblems(definition, scenario).map(({ path, code }) => [path, code])).toEqual([
     ["/events/0/at", "BAD_DURATION"],
-    ["/tasks/wrok", "UNKNOWN_STEP"],
-    ["/tasks/work/0/duration", "BAD_DURATION"],
+    ["/tasks/pakc", "UNKNOWN_STEP"],
+    ["/tasks/pack/0/duration", "BAD_DURATION"],
   ]);
 });
 
