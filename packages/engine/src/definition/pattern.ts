@@ -147,7 +147,7 @@ function segmentProblem(segment: string): string | undefined {
   if (segment.includes("*")) {
     return `has "*" inside the segment "${segment}": it stands for a whole segment`;
   }
-  // oxlint-disable-next-line no-control-regex
+  // oxlint-disable-next-line no-control-regex -- control characters are what it looks for
   if (/[\s\u0000-\u001f\u007f]/.test(segment)) return "has a space or control character in it";
   if (/\p{Surrogate}/u.test(segment)) return "has half a surrogate pair in it";
   return undefined;
