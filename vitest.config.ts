@@ -49,8 +49,8 @@ export default defineConfig({
       {
         extends: true,
         test: {
-          name: "chaos",
-          include: ["test/chaos/**/*.test.ts"],
+          name: "faults",
+          include: ["test/faults/**/*.test.ts"],
           ...withServices,
           // These mostly wait for somebody to notice something: two files at a time, after all others.
           maxWorkers: 2,

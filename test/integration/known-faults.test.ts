@@ -7,7 +7,7 @@ import { openInstallation, type Installation } from "../support/installation.ts"
 import { expectNothingLeft } from "../support/leftovers.ts";
 
 // Faults that users of such systems have reported, each by its case id. Those that need a process
-// or a service to die are in test/chaos.
+// or a service to die are in test/faults.
 
 let installation: Installation;
 beforeAll(async () => {
