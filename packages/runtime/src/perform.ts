@@ -34,21 +34,35 @@ export async function perform(services: Services, commit: Commit): Promise<void>
   }
 }
 
-/** A queue that is away is no failure: the PENDING rows are found again. */
-export async function enqueue(services: Services, jobs: readonly StepToAdd[]): Promise<void> {
-  if (jobs.length === 0) return;
+/**
+ * A queue that is away is no failure: the PENDING rows are found again.
+ *
+ * @returns Whether they were added.
+ */
+export async function enqueue(services: Services, jobs: readonly StepToAdd[]): Promise<boolean> {
+  if (jobs.length === 0) return true;
   try {
     await services.queue.addSteps(jobs);
+    return true;
   } catch (error) {
     services.metrics.enqueueFailures.add({});
     services.log.debug({ err: error }, "jobs not added; the reconciler will");
+    return false;
   }
 }
 
-/** Jobs for executions that have none any more, or go to another worker. */
-export async function enqueueDue(services: Services, steps: readonly DueStep[]): Promise<void> {
-  const jobs = steps.map(({ queue, priority, ...job }) => ({ job, queue, priority, delayMs: 0 }));
-  await enqueue(services, jobs);
+/**
+ * Jobs for executions that have none any more, or go to another worker.
+ *
+ * @returns How many were added.
+ */
+export async function enqueueDue(services: Services, steps: readonly DueStep[]): Promise<number> {
+  const jobs = steps.map((step) => {
+    const { tenantId, instanceId, path, iteration, attempt, fence, taskId, queue, priority } = step;
+    const job = { tenantId, instanceId, path, iteration, attempt, fence, taskId };
+    return { job, queue, priority, delayMs: 0 };
+  });
+  return (await enqueue(services, jobs)) ? jobs.length : 0;
 }
 
 /** Jobs for the dispatched executions, those excepted that this worker carries on itself. */

@@ -30,14 +30,18 @@ const samePlace = `s.tenant_id = x.tenant_id and s.instance_id = x.instance_id
  * Executions whose job was not there in time, or whose retry is due. Each is asked about again after
  * 30 s, then 60 s, … 10 min, as long as it stays where it is.
  */
-export async function takeDueSteps(db: Db, limit: number): Promise<readonly DueStep[]> {
-  return (await run<DueRow>(db, dueSteps, [limit])).map(dueStepOf);
+export async function takeDueSteps(
+  db: Db,
+  limit: number,
+): Promise<readonly (DueStep & { readonly dueAt: Date })[]> {
+  const rows = await run<DueRow & { due_at: Date }>(db, dueSteps, [limit]);
+  return rows.map((row) => ({ ...dueStepOf(row), dueAt: row.due_at }));
 }
 
 const dueSteps = prepared(
   "due_steps",
   `with due as materialized (
-    select s.tenant_id, s.instance_id, s.path, s.iteration from step_executions s
+    select s.tenant_id, s.instance_id, s.path, s.iteration, s.look_at from step_executions s
     where s.status in ('PENDING', 'RETRYING') and s.look_at <= statement_timestamp()
     order by s.look_at
     limit $1
@@ -48,7 +52,7 @@ const dueSteps = prepared(
       + least(600, 30 * 2 ^ least(greatest(s.looks, 0), 5)) * interval '1 s'
   from due x
   where ${samePlace}
-  returning ${dueColumns}`,
+  returning ${dueColumns}, x.look_at as due_at`,
 );
 
 export interface LapseOptions {
@@ -60,45 +64,47 @@ export interface LapseOptions {
    */
   readonly mostDeliveries: number;
   readonly limit: number;
-  /** Only what travels under this job: what a redelivered job may take over. */
-  readonly carrier?: string;
 }
 
-export interface Lapsed {
-  /** PENDING again, at the next fence. */
-  readonly free: readonly DueStep[];
-  /** Untouched: to be poisoned. Their deliveries are those that ended so. */
-  readonly poisoned: readonly (DueStep & { readonly deliveries: number })[];
+/** An execution that its worker holds no more. */
+export interface Lapsed extends DueStep {
+  /** PENDING again, at the next fence; else untouched, and to be poisoned. */
+  readonly isFree: boolean;
+  /** Deliveries of this attempt that ended so, this one included. */
+  readonly lapses: number;
+  readonly silentSince: Date;
 }
 
 /**
  * Frees the executions whose worker's beat is too old, or whose worker is gone. Executions that a
  * cancel awaits are left alone: nobody may run them again.
  */
-export async function takeLapsedSteps(db: Db, options: LapseOptions): Promise<Lapsed> {
-  const { lapseMs, mostDeliveries, limit, carrier = null } = options;
-  const rows = await run<DueRow & { lapses: number; is_free: boolean }>(db, lapsedSteps, [
-    lapseMs,
-    mostDeliveries,
-    limit,
-    carrier,
-  ]);
-  return {
-    free: rows.filter((row) => row.is_free).map(dueStepOf),
-    poisoned: rows
-      .filter((row) => !row.is_free)
-      .map((row) => ({ ...dueStepOf(row), deliveries: row.lapses })),
-  };
+export async function takeLapsedSteps(db: Db, options: LapseOptions): Promise<readonly Lapsed[]> {
+  const { lapseMs, mostDeliveries, limit } = options;
+  const rows = await run<LapsedRow>(db, lapsedSteps, [lapseMs, mostDeliveries, limit]);
+  return rows.map((row) => ({
+    ...dueStepOf(row),
+    isFree: row.is_free,
+    lapses: row.lapses,
+    silentSince: row.silent_since,
+  }));
+}
+
+interface LapsedRow extends DueRow {
+  readonly is_free: boolean;
+  readonly lapses: number;
+  readonly silent_since: Date;
 }
 
 const lapsedSteps = prepared(
   "lapsed_steps",
   `with lapsed as materialized (
-    select ${dueColumns}, s.lapses + 1 as lapses from step_executions s
+    select ${dueColumns}, s.lapses + 1 as lapses,
+      coalesce(w.beat_at, s.started_at, s.created_at) as silent_since
+    from step_executions s
     left join workers w on w.id = s.worker_id
     where s.status = 'RUNNING' and s.worker_id is not null and not s.awaited
       and coalesce(w.beat_at, '-infinity') < clock_timestamp() - $1::bigint * interval '1 ms'
-      and ($4::text is null or s.carrier = $4)
     order by s.tenant_id, s.instance_id, s.path, s.iteration
     limit $3
     for update of s skip locked),
@@ -109,7 +115,7 @@ const lapsedSteps = prepared(
       due_at = null, due_clock = null, timeout_at = null, lapses = x.lapses
     from lapsed x
     where ${samePlace} and x.lapses < $2
-    returning ${dueColumns}, s.lapses, true as is_free)
+    returning ${dueColumns}, s.lapses, x.silent_since, true as is_free)
   select * from freed
   union all
   select *, false from lapsed where lapses >= $2`,
@@ -127,6 +133,7 @@ export interface OverdueAttempt {
   readonly attempt: number;
   readonly fence: number;
   readonly clock: "timeout" | "heartbeat";
+  readonly dueAt: Date;
   /** The task's own policy. */
   readonly retry: Partial<RetryPolicy> | null;
 }
@@ -147,6 +154,7 @@ export async function overdueAttempts(db: Db, limit: number): Promise<readonly O
     attempt: row.attempt,
     fence: row.fence,
     clock: row.due_clock === "heartbeat" ? "heartbeat" : "timeout",
+    dueAt: row.due_at,
     retry: (parseJson(row.task_retry) ?? null) as Partial<RetryPolicy> | null,
   }));
 }
@@ -162,13 +170,14 @@ interface OverdueRow {
   readonly attempt: number;
   readonly fence: number;
   readonly due_clock: string;
+  readonly due_at: Date;
   readonly task_retry: string | null;
 }
 
 const overdue = prepared(
   "overdue_attempts",
   `select s.tenant_id, s.instance_id, i.workflow_id, i.workflow_version, s.step_id, s.path,
-    s.iteration, s.attempt, s.fence, s.due_clock, s.task_retry
+    s.iteration, s.attempt, s.fence, s.due_clock, s.due_at, s.task_retry
   from step_executions s
   join workflow_instances i on i.tenant_id = s.tenant_id and i.id = s.instance_id
   where s.status = 'RUNNING' and s.worker_id is not null and not s.awaited
@@ -218,6 +227,7 @@ export interface UnappliedMatch {
   readonly tenantId: string;
   readonly instanceId: string;
   readonly eventId: string;
+  readonly matchedAt: Date;
 }
 
 /** Waits that an event has taken, and whose instances were not told. Paused ones hold theirs. */
@@ -226,21 +236,25 @@ export async function unappliedMatches(
   olderMs: number,
   limit: number,
 ): Promise<readonly UnappliedMatch[]> {
-  const rows = await run<{ tenant_id: string; instance_id: string; matched_event_id: string }>(
-    db,
-    unapplied,
-    [olderMs, limit],
-  );
+  const rows = await run<UnappliedRow>(db, unapplied, [olderMs, limit]);
   return rows.map((row) => ({
     tenantId: row.tenant_id,
     instanceId: row.instance_id,
     eventId: row.matched_event_id,
+    matchedAt: row.matched_at,
   }));
+}
+
+interface UnappliedRow {
+  readonly tenant_id: string;
+  readonly instance_id: string;
+  readonly matched_event_id: string;
+  readonly matched_at: Date;
 }
 
 const unapplied = prepared(
   "unapplied_matches",
-  `select w.tenant_id, w.instance_id, w.matched_event_id from waits w
+  `select w.tenant_id, w.instance_id, w.matched_event_id, w.matched_at from waits w
   join workflow_instances i on i.tenant_id = w.tenant_id and i.id = w.instance_id
   where w.matched_event_id is not null and i.status <> 'PAUSED'
     and w.matched_at < statement_timestamp() - $1::bigint * interval '1 ms'

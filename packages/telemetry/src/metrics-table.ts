@@ -80,17 +80,17 @@ export const metricTable = {
   ),
   reconcilerFound: counter(
     "millrace_reconciler_found_total",
-    "Rows that were due for a look, by kind.",
+    "Things that a crash or a lost message left undone, as the reconciler found them, by kind.",
     ["kind"],
   ),
   reconcilerRepaired: counter(
     "millrace_reconciler_repaired_total",
-    "Rows whose job or effect had been lost and was made good, by kind.",
+    "Things found by the reconciler that it made good, by kind.",
     ["kind"],
   ),
   reconcilerOldest: gauge(
     "millrace_reconciler_oldest_seconds",
-    "How long the oldest row found in the last sweep had been due, by kind.",
+    "How long the oldest thing found in the last sweep had been waiting, by kind; 0: there is none.",
     ["kind"],
   ),
   pool: gauge("millrace_pool_connections", "Postgres connections of this process by state.", [

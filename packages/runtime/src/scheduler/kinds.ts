@@ -1,0 +1,129 @@
+import { resolveRetryPolicy } from "@millrace/engine";
+import type { Signal } from "@millrace/engine";
+import {
+  overdueAttempts,
+  takeDueSteps,
+  takeLapsedSteps,
+  unappliedMatches,
+  unmatchedEvents,
+  waitsNotLookedBack,
+} from "@millrace/store";
+import type { Lapsed, OverdueAttempt } from "@millrace/store";
+import { advance } from "../advance.ts";
+import { signalsOf } from "../inbox.ts";
+import { lookBackFor } from "../look-back.ts";
+import { matchEvent, nudge } from "../match-event.ts";
+import { enqueueDue, perform } from "../perform.ts";
+import type { Services } from "../services.ts";
+import { each, kind } from "./kind.ts";
+import type { Kind } from "./kind.ts";
+
+/**
+ * What the rows promise (DESIGN, The state is the outbox), each with the question that finds what was
+ * left undone and what makes it good. Nothing else makes up for a crash or a lost message.
+ */
+
+/** A worker whose beat is older has died, or is stopped. */
+export const lapseMs = 4_000;
+/** Halves of a protocol that are younger are still under way. */
+const unfinishedMs = 2_000;
+const mostDeliveries = 5;
+
+/** PENDING steps whose job was not there in time, and retries that are due. */
+const steps = kind({
+  name: "steps",
+  find: ({ database }, limit) => takeDueSteps(database.db, limit),
+  since: ({ dueAt }) => dueAt,
+  repair: enqueueDue,
+});
+
+/** RUNNING steps whose worker is silent. */
+export const lapsed: Kind = kind({
+  name: "lapsed",
+  find: ({ database }, limit) => takeLapsedSteps(database.db, { lapseMs, mostDeliveries, limit }),
+  since: ({ silentSince }) => silentSince,
+  repair: takeOver,
+});
+
+/** Attempts whose worker is gone, or does not fire their clock. */
+const attempts = kind({
+  name: "attempts",
+  find: ({ database }, limit) => overdueAttempts(database.db, limit),
+  since: ({ dueAt }) => dueAt,
+  repair: (services, items) => each(services, items, (item) => timeOut(services, item)),
+});
+
+/** Events whose publisher did not come to match them. */
+const events = kind({
+  name: "events",
+  find: ({ database }, limit) => unmatchedEvents(database.db, unfinishedMs, limit),
+  since: ({ receivedAt }) => receivedAt,
+  repair: (services, items) => each(services, items, (event) => matchEvent(services, event)),
+});
+
+/** Waits whose opener did not come to look for events before them. */
+const lookbacks = kind({
+  name: "lookbacks",
+  find: ({ database }, limit) => waitsNotLookedBack(database.db, unfinishedMs, limit),
+  since: ({ openedAt }) => new Date(openedAt),
+  repair: (services, items) => each(services, items, (wait) => lookBackFor(services, wait)),
+});
+
+/** Waits that an event has taken, and whose instances were not told. */
+const matches = kind({
+  name: "matches",
+  find: ({ database }, limit) => unappliedMatches(database.db, unfinishedMs, limit),
+  since: ({ matchedAt }) => matchedAt,
+  repair: (services, items) =>
+    each(services, items, ({ tenantId, instanceId, eventId }) =>
+      nudge(services, { tenantId, id: eventId }, [instanceId]),
+    ),
+});
+
+/** In the order in which they are looked for. */
+export const kinds: readonly Kind[] = [steps, lapsed, attempts, events, lookbacks, matches];
+
+async function takeOver(services: Services, items: readonly Lapsed[]): Promise<number> {
+  const free = items.filter(({ isFree }) => isFree);
+  services.metrics.takeOvers.add({}, free.length);
+  const enqueued = await enqueueDue(services, free);
+  const poisoned = items.filter(({ isFree }) => !isFree);
+  return enqueued + (await each(services, poisoned, (step) => poison(services, step)));
+}
+
+function poison(services: Services, step: Lapsed): Promise<void> {
+  const { path, iteration, attempt, lapses } = step;
+  return signal(services, step, { kind: "poisoned", path, iteration, attempt, deliveries: lapses });
+}
+
+async function timeOut(services: Services, overdue: OverdueAttempt): Promise<void> {
+  const { tenantId, workflowId, workflowVersion, stepId, path, iteration, attempt, clock, retry } =
+    overdue;
+  const { definition } = await services.definitions.get(tenantId, workflowId, workflowVersion);
+  const call = definition.steps.get(stepId) ?? definition.compensationSteps.get(stepId);
+  const own = call !== undefined && "retry" in call ? call.retry : {};
+  const policy = resolveRetryPolicy(own, retry ?? undefined, definition.retry);
+  await signal(services, overdue, {
+    kind: "attemptTimedOut",
+    path,
+    iteration,
+    attempt,
+    clock,
+    retry: policy,
+  });
+}
+
+async function signal(
+  services: Services,
+  { tenantId, instanceId }: { readonly tenantId: string; readonly instanceId: string },
+  what: Signal,
+): Promise<void> {
+  const key = { tenantId, instanceId };
+  const advanced = await advance(services, key, {
+    actor: "reconciler",
+    cause: "reconciler",
+    inbox: true,
+    signals: (_snapshot, inbox) => [...signalsOf(inbox), what],
+  });
+  if (advanced.kind === "committed") await perform(services, advanced.commit);
+}
