@@ -103,6 +103,62 @@ test("C06: the branches that lose a race leave no wait, timer or job behind", as
   }
 }, 60_000);
 
+test("a PARALLEL out of time ends what is in it, and the error is taken", async () => {
+  await installation.client.definitions.register({
+    id: "out_of_time",
+    steps: [
+      {
+        stepId: "fork",
+        type: "PARALLEL",
+        timeout: "PT0.5S",
+        onError: [{ errors: ["TIMEOUT"], to: "rescue" }],
+        branches: [
+          { name: "event", steps: [wait("never", { eventTimeout: { duration: "P1D" } })] },
+          {
+            name: "items",
+            steps: [
+              {
+                stepId: "each",
+                type: "MAP",
+                items: "[1, 2]",
+                steps: [{ stepId: "slow", type: "TASK", taskId: "sleep", input: { ms: 60_000 } }],
+              },
+            ],
+          },
+        ],
+      },
+      {
+        stepId: "rescue",
+        type: "TASK",
+        taskId: "echo",
+        input: "steps.fork.error.type",
+        transitions: { default: "last" },
+      },
+      wait("last", {
+        timeout: "PT0.2S",
+        eventTimeout: { duration: "PT1H", timeoutHandlerStepId: "rescue" },
+      }),
+    ],
+  });
+
+  const [id = ""] = await startAll("out_of_time", [{ key: "a" }]);
+
+  const instance = await settled(id);
+  expect(instance).toMatchObject({
+    status: "FAILED",
+    error: { kind: "TIMEOUT", type: "TIMEOUT", stepId: "last" },
+  });
+  expect(instance.state.steps).toMatchObject({
+    fork: { status: "FAILED", error: { type: "TIMEOUT" } },
+    never: { status: "CANCELLED" },
+    slow: { status: "CANCELLED" },
+    rescue: { status: "COMPLETED", output: "TIMEOUT" },
+  });
+  for (const table of ["waits", "timers"]) {
+    expect(await installation.query(`select from ${table}`)).toHaveLength(0);
+  }
+}, 60_000);
+
 test("C08: a branch that loops by a timer and one that waits do not lose each other's steps", async () => {
   await installation.client.definitions.register({
     id: "c08",

@@ -97,12 +97,15 @@ function waitViews(
   definition: DefinitionFacts,
 ): WaitView[] {
   const dueAt = new Map(timers.map((it) => [`${it.kind} ${it.path}#${it.iteration}`, it.dueAt]));
+  // Whichever ends the wait first is the one that is set.
+  const endOf = (kind: "wait" | "delay", key: string) =>
+    dueAt.get(`${kind} ${key}`) ?? dueAt.get(`total ${key}`);
 
   const events = waits.flatMap((wait): WaitView[] => {
     const { stepId, purpose, matchedEventId, pattern, openedAt } = wait;
     if (purpose !== "STEP" || stepId === null || matchedEventId !== null) return [];
     const condition = definition.conditionOf(stepId);
-    const until = dueAt.get(`wait ${executionId(wait)}`);
+    const until = endOf("wait", executionId(wait));
     return [
       {
         stepId,
@@ -117,7 +120,7 @@ function waitViews(
   });
   const delays = steps.flatMap((step): WaitView[] => {
     if (step.type !== "DELAY" || step.status !== "WAITING") return [];
-    const until = dueAt.get(`delay ${executionId(step)}`);
+    const until = endOf("delay", executionId(step));
     return [
       {
         stepId: step.stepId,

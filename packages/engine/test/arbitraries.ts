@@ -98,6 +98,8 @@ function stepsOf(
     maxIterations: fc.integer({ min: 1, max: 3 }),
   };
 
+  const clocks = { timeout: oneIn(6, duration), totalTimeout: oneIn(6, duration) };
+
   const task = fc.record({
     ...common,
     type: fc.constant("TASK" as const),
@@ -130,6 +132,7 @@ function stepsOf(
     ),
     eventPayloadMapping: oneIn(2, fc.constant({ n: "n", other: "deep.missing" })),
     lookback: oneIn(3, fc.constantFrom("instance", "PT1H")),
+    ...clocks,
     transitions,
   });
 
@@ -144,6 +147,7 @@ function stepsOf(
     ...common,
     type: fc.constant("DELAY" as const),
     duration,
+    ...clocks,
     transitions,
   });
 
@@ -172,8 +176,11 @@ function stepsOf(
     depth === 0
       ? []
       : [
-          { weight: 2, arbitrary: parallelOf(common, transitions, inItem, depth - 1) },
-          { weight: 1, arbitrary: mapOf(common, transitions, depth - 1) },
+          {
+            weight: 2,
+            arbitrary: parallelOf({ ...common, ...clocks }, transitions, inItem, depth - 1),
+          },
+          { weight: 1, arbitrary: mapOf({ ...common, ...clocks }, transitions, depth - 1) },
         ];
 
   return fc.oneof(

@@ -224,3 +224,44 @@ test("a cancel or a clock finds a step in whichever of its attempts, and no othe
     "FAILED: ship FAILED 2",
   ]);
 });
+
+test("of its branches and its clock, whichever comes first settles a PARALLEL, once", () => {
+  const definition = define({
+    steps: [
+      {
+        stepId: "fork",
+        type: "PARALLEL",
+        timeout: "PT1H",
+        onError: [{ errors: ["TIMEOUT"], to: "late" }],
+        branches: [
+          { name: "task", steps: [{ stepId: "work", retry: { maxAttempts: 1 } }] },
+          {
+            name: "event",
+            steps: [{ stepId: "wait", type: "EVENT_WAIT", eventPattern: "paid", timeout: "PT1M" }],
+          },
+        ],
+      },
+      { stepId: "late", type: "SET", variables: { late: true } },
+    ],
+    compensationSteps: [{ stepId: "undo", compensationFor: "work" }],
+    compensateOnFailure: false,
+  });
+
+  const { settled } = explore(definition, [
+    { kind: "started" },
+    successOf("fork.task.work"),
+    { kind: "eventMatched", path: "fork.event.wait", iteration: 1, event },
+    timer("total", "fork.event.wait"),
+    timer("total", "fork"),
+    timer("grace", "fork.task.work"),
+  ]);
+
+  expect(endsOf(settled)).toEqual([
+    "COMPLETED: fork COMPLETED, work COMPLETED, wait COMPLETED",
+    "COMPLETED: fork FAILED, work CANCELLED, wait CANCELLED, late COMPLETED",
+    "COMPLETED: fork FAILED, work CANCELLED, wait COMPLETED, late COMPLETED",
+    "COMPLETED: fork FAILED, work CANCELLED, wait FAILED, late COMPLETED",
+    "COMPLETED: fork FAILED, work COMPLETED, wait CANCELLED, late COMPLETED",
+    "COMPLETED: fork FAILED, work COMPLETED, wait FAILED, late COMPLETED",
+  ]);
+});

@@ -124,7 +124,7 @@ function stepReason(
 ): Reason | undefined {
   const { taskId, type, status } = step;
   if (type === "DELAY" && status === "WAITING") {
-    const until = dueAt(read, step, "delay");
+    const until = dueAt(read, step, "delay") ?? dueAt(read, step, "total");
     return { ...placeOf(step), kind: "DELAY", since: step.createdAt, until };
   }
   if (taskId === null) return undefined;
@@ -188,7 +188,7 @@ async function waitReason(
     condition: condition ?? null,
     filledIn: (isExplained ? (await explain())?.filledIn : undefined) ?? null,
     since,
-    until: dueAt(read, wait, "wait"),
+    until: dueAt(read, wait, "wait") ?? dueAt(read, wait, "total"),
     nearMisses: misses,
   };
 }

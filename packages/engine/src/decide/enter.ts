@@ -2,10 +2,10 @@ import type { Json } from "@millrace/expressions";
 import { defined } from "../assert.ts";
 import type { DelayStep, EndStep, EventWaitStep, SetStep, Step } from "../definition/definition.ts";
 import { resolveTime } from "../definition/time.ts";
-import type { JsonObject, LiveExecution, WorkflowError } from "../state/snapshot.ts";
+import type { JsonObject, LiveExecution, TimerKind, WorkflowError } from "../state/snapshot.ts";
 import { dispatchTask } from "./dispatch.ts";
 import { cancelInstance, completeInstance, completeWith, failInstance } from "./end.ts";
-import { after, clockMs, textOf } from "./evaluate.ts";
+import { after, clockMs, limitOf, textOf } from "./evaluate.ts";
 import { insertInstant, settleCompleted } from "./execution.ts";
 import { openBranches, openItems } from "./join.ts";
 import { matcherFields } from "./listen.ts";
@@ -64,19 +64,36 @@ function enterEventWait(turn: Turn, current: EventWaitStep, execution: LiveExecu
   const { stepId, path, iteration } = execution;
   const matcher = matcherFields(turn, current, execution);
   const timeoutMs = clockMs(turn, current.eventTimeout?.duration, execution);
+  const ownEnd = timeoutMs === null ? null : after(turn, timeoutMs);
+  const end = sooner("wait", ownEnd, limitOf(turn, current, execution));
   const lookbackFrom = lookbackStart(turn, current, execution);
   insertInstant(turn, current.type, execution);
   updateExecution(turn, execution, { status: "WAITING" });
   const { deliver } = current;
   openWait(turn, { ...matcher, path, iteration, stepId, purpose: "STEP", deliver, lookbackFrom });
-  if (timeoutMs !== null) setTimer(turn, "wait", execution, after(turn, timeoutMs));
+  if (end !== undefined) setTimer(turn, end.timer, execution, end.dueAt);
   putLive(turn, {
     ...execution,
     phase: "WAITING",
-    timers: timeoutMs === null ? [] : ["wait"],
+    timers: end === undefined ? [] : [end.timer],
     ...(!current.keyIsFixed && { waitKey: matcher.key }),
   });
   noteStep(turn, "workflow.step.waiting", execution, { pattern: matcher.pattern });
+}
+
+/**
+ * The timer that ends a step: its own, or the end of its `timeout`. The later one would never fire, and
+ * is not set. Of two that are due together its own goes first, as that is no error.
+ */
+function sooner(
+  own: TimerKind,
+  ownDueAt: Date | null,
+  limit: Date | null,
+): { readonly timer: TimerKind; readonly dueAt: Date } | undefined {
+  if (limit !== null && (ownDueAt === null || limit < ownDueAt)) {
+    return { timer: "total", dueAt: limit };
+  }
+  return ownDueAt === null ? undefined : { timer: own, dueAt: ownDueAt };
 }
 
 function lookbackStart(
@@ -91,11 +108,13 @@ function lookbackStart(
 
 function enterDelay(turn: Turn, current: DelayStep, execution: LiveExecution): void {
   const ms = clockMs(turn, current.duration, execution);
-  const dueAt = ms === null ? untilTime(turn, current, execution) : after(turn, ms);
+  const until = ms === null ? untilTime(turn, current, execution) : after(turn, ms);
+  const limit = limitOf(turn, current, execution);
+  const { timer, dueAt } = defined(sooner("delay", until, limit), "end of a delay");
   insertInstant(turn, current.type, execution);
   updateExecution(turn, execution, { status: "WAITING" });
-  setTimer(turn, "delay", execution, dueAt);
-  putLive(turn, { ...execution, phase: "WAITING", timers: ["delay"] });
+  setTimer(turn, timer, execution, dueAt);
+  putLive(turn, { ...execution, phase: "WAITING", timers: [timer] });
   noteStep(turn, "workflow.step.waiting", execution, { until: dueAt.toISOString() });
 }
 

@@ -1,6 +1,6 @@
 import { ExpressionError } from "@millrace/expressions";
 import type { Json } from "@millrace/expressions";
-import type { DurationValue } from "../definition/definition.ts";
+import type { Clocks, DurationValue } from "../definition/definition.ts";
 import { durationMs } from "../definition/duration.ts";
 import { BadValueError } from "../errors.ts";
 import type { WorkflowError } from "../state/snapshot.ts";
@@ -24,6 +24,21 @@ export function clockMs(
   if (value === undefined) return null;
   const scope = "template" in value ? scopeFor(turn, value.template, context) : { now: "" };
   return durationMs(value, scope, from);
+}
+
+/**
+ * When a step that no worker runs is out of time, null where it may take for ever: it has a single
+ * attempt, so that the shorter of its clocks holds.
+ *
+ * @throws ExpressionError, BadValueError
+ */
+export function limitOf(
+  turn: Turn,
+  { timeout, totalTimeout }: Clocks,
+  context: Context,
+): Date | null {
+  const clocks = [timeout, totalTimeout].flatMap((clock) => clockMs(turn, clock, context) ?? []);
+  return clocks.length === 0 ? null : after(turn, Math.min(...clocks));
 }
 
 export function after({ now }: Turn, ms: number): Date {

@@ -11,10 +11,19 @@ import type {
   WorkflowError,
 } from "../state/snapshot.ts";
 import { executionKey } from "../state/snapshot.ts";
+import { limitOf } from "./evaluate.ts";
 import { insertInstant, outputTypes } from "./execution.ts";
 import { evaluateTemplate, itemRows, outputsOf } from "./scope.ts";
 import { stopExecution } from "./stop.ts";
-import { liveExecution, move, noteStep, putLive, removeLive, updateExecution } from "./turn.ts";
+import {
+  liveExecution,
+  move,
+  noteStep,
+  putLive,
+  removeLive,
+  setTimer,
+  updateExecution,
+} from "./turn.ts";
 import type { Turn } from "./turn.ts";
 
 /**
@@ -39,8 +48,9 @@ export type Joined =
 
 export function openBranches(turn: Turn, current: ParallelStep, execution: LiveExecution): void {
   const { path, iteration } = execution;
+  const limit = limitOf(turn, current, execution);
   insertInstant(turn, current.type, execution);
-  open(turn, { ...execution, phase: "OPEN", branches: { completed: {}, failed: 0 } });
+  open(turn, { ...execution, phase: "OPEN", branches: { completed: {}, failed: 0 } }, limit);
   for (const { name, start } of current.branches) {
     const within: Place = { path, iteration, at: name, last: null };
     move(turn, { kind: "enter", stepId: start, within });
@@ -62,12 +72,13 @@ export function openItems(
   if (count > maxItems) {
     throw new BadValueError(`a MAP takes at most ${maxItems} items, and there are ${count}`);
   }
+  const limit = limitOf(turn, current, execution);
   insertInstant(turn, current.type, execution, items);
   if (count === 0) return [];
-  const progress = { count, next: 0, completed: 0, failed: 0, failedItems: "" };
   const after = turn.state.completions;
-  open(turn, { ...execution, phase: "OPEN", items: { ...progress, after } });
-  startItems(turn, { ...execution, phase: "OPEN" }, { ...progress, after });
+  const progress = { count, next: 0, completed: 0, failed: 0, failedItems: "", after };
+  const opened = open(turn, { ...execution, phase: "OPEN", items: progress }, limit);
+  startItems(turn, opened, progress);
   return undefined;
 }
 
@@ -80,7 +91,10 @@ function kindOf(value: Json | undefined): string {
   return typeof value === "object" ? "an object" : JSON.stringify(value).slice(0, 80);
 }
 
-function open(turn: Turn, execution: LiveExecution): void {
+/** @param limit When it is out of time, whatever its branches are doing then. */
+function open(turn: Turn, given: LiveExecution, limit: Date | null): LiveExecution {
+  const execution: LiveExecution = limit === null ? given : { ...given, timers: ["total"] };
+  if (limit !== null) setTimer(turn, "total", execution, limit);
   updateExecution(turn, execution, { status: "RUNNING" });
   putLive(turn, execution);
   noteStep(
@@ -89,6 +103,7 @@ function open(turn: Turn, execution: LiveExecution): void {
     execution,
     execution.items && { items: execution.items.count },
   );
+  return execution;
 }
 
 /** Whether a branch still counts: what it is a branch of has not been joined, stopped or failed. */
@@ -208,7 +223,7 @@ function failJoin(turn: Turn, execution: LiveExecution, error: WorkflowError): J
 }
 
 /** What is still live of its branches is stopped; then it is not live any more itself. */
-function close(turn: Turn, execution: LiveExecution, reason: string): void {
+export function close(turn: Turn, execution: LiveExecution, reason: string): void {
   const key = executionKey(execution.path, execution.iteration);
   const inside = Object.values(turn.state.live).filter((each) => isInside(turn, each, key));
   // Its parents are still live here, so that every one of them is found.

@@ -5,11 +5,12 @@ import { abortAttempt } from "./dispatch.ts";
 import { failInstance } from "./end.ts";
 import { failForGood, timeoutError } from "./finish-step.ts";
 import { attemptsMade, observeStatus } from "./scope.ts";
+import { close } from "./join.ts";
 import { start } from "./start.ts";
 import type { Turn } from "./turn.ts";
 import { dropTimer, liveExecution, move, putLive, removeLive } from "./turn.ts";
-import { timeOutWait } from "./wait.ts";
-import { goOn } from "./walk.ts";
+import { leaveWait, timeOutWait } from "./wait.ts";
+import { goAstray, goOn, stepOf } from "./walk.ts";
 
 /**
  * What a timer that has come due means. A timer fires once: it is void unless the execution is live
@@ -37,7 +38,7 @@ export function fireTimer(turn: Turn, signal: Extract<Signal, { kind: "timerFire
         within: execution.within,
       });
     case "total":
-      return timeOutTotal(turn, execution);
+      return timeOutStep(turn, execution);
     case "schedule":
       if (execution.attempt === signal.attempt) timeOutSchedule(turn, execution);
       return;
@@ -62,6 +63,18 @@ function fireInstanceTimer(turn: Turn, { timer }: Extract<Signal, { kind: "timer
     attempt: null,
     details: null,
   });
+}
+
+/** The step as a whole is out of time, by whichever of its clocks that is. */
+function timeOutStep(turn: Turn, execution: LiveExecution): void {
+  const { stepId, phase } = execution;
+  if (phase === "ACTIVE") return timeOutTotal(turn, execution);
+
+  const message = `step "${stepId}" of type ${stepOf(turn, stepId).type} took longer than its timeout`;
+  const error = timeoutError(execution, null, message);
+  if (phase === "OPEN") close(turn, execution, message);
+  else leaveWait(turn, execution);
+  goAstray(turn, execution, error);
 }
 
 /** It may be running or waiting for its next attempt, and then only earlier ones have been made. */

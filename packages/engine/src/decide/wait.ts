@@ -120,16 +120,24 @@ function valueAt(payload: Json, keys: readonly string[]): Json | undefined {
   return value;
 }
 
-/**
- * FAILED by TIMEOUT, with or without handler. A wait that an event has taken is not timed out: the
- * commit checks, and on a conflict the event is applied first (DESIGN, Events).
- */
+/** FAILED by TIMEOUT, with or without handler. */
 export function timeOutWait(turn: Turn, execution: LiveExecution): void {
-  const { stepId, path, iteration } = execution;
+  const { stepId } = execution;
   const { eventTimeout } = stepOf(turn, stepId) as EventWaitStep;
-  const key = executionKey(path, iteration);
-  turn.guards.set(`wait:${key}`, { kind: "waitUnmatched", path, iteration });
-  removeLive(turn, execution);
+  leaveWait(turn, execution);
   const error = timeoutError(execution, null, `no event came in time for step "${stepId}"`);
   goAstray(turn, execution, error, eventTimeout?.timeoutHandlerStepId);
+}
+
+/**
+ * What waits, for an event or for a time, waits no longer. A wait that an event has taken is not timed
+ * out: the commit checks, and on a conflict the event is applied first (DESIGN, Events).
+ */
+export function leaveWait(turn: Turn, execution: LiveExecution): void {
+  const { stepId, path, iteration } = execution;
+  if (stepOf(turn, stepId).type === "EVENT_WAIT") {
+    const key = executionKey(path, iteration);
+    turn.guards.set(`wait:${key}`, { kind: "waitUnmatched", path, iteration });
+  }
+  removeLive(turn, execution);
 }

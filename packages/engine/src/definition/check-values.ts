@@ -146,7 +146,8 @@ function checkStep(step: StepOutline, context: StepContext): void {
   const transitions = fieldsOf(fields["transitions"]);
   checkWays(transitions["conditions"], `${path}/transitions/conditions`, check, list);
   checkErrorHandlers(fields["onError"], `${path}/onError`, list);
-  if (type !== undefined && type !== "TASK") warnOfIdleFields(step, list);
+  if (type !== undefined && type !== "TASK") checkIdleFields(step, list);
+  if (takesTime.has(type ?? "")) checkClocks(fields, path, clocks, entering);
 
   switch (type) {
     case "TASK":
@@ -235,10 +236,12 @@ function checkTaskCall(
   check.text(`${path}/taskId`, fields["taskId"], readPlainName("a taskId"));
   check.text(`${path}/queue`, fields["queue"], readPlainName("a queue"));
   check.json(`${path}/input`, fields["input"], readInput);
-  for (const clock of ["timeout", "totalTimeout", "scheduleTimeout", "heartbeatTimeout"]) {
-    check.text(`${path}/${clock}`, fields[clock], readDuration);
-  }
+  checkClocks(fields, path, [...clocks, ...taskClocks], check);
   checkRetry(fieldsOf(fields["retry"]), `${path}/retry`, longest, check, list);
+}
+
+function checkClocks(fields: Fields, path: string, names: readonly string[], check: Check): void {
+  for (const name of names) check.text(`${path}/${name}`, fields[name], readDuration);
 }
 
 function checkEventWait({ fields, path, stepId }: StepOutline, context: StepContext): void {
@@ -247,7 +250,8 @@ function checkEventWait({ fields, path, stepId }: StepOutline, context: StepCont
 
   const timeout = fieldsOf(fields["eventTimeout"]);
   entering.text(`${path}/eventTimeout/duration`, timeout["duration"], readDuration);
-  if (fields["eventTimeout"] === undefined && outline.fields["timeout"] === undefined) {
+  const isBounded = ["eventTimeout", ...clocks].some((name) => fields[name] !== undefined);
+  if (!isBounded && outline.fields["timeout"] === undefined) {
     const message = `${quote(stepId ?? "the step")} waits for ever if its event never comes; give it an eventTimeout, or the workflow a timeout`;
     list.warn(path, "WAIT_WITHOUT_TIMEOUT", message);
   }
@@ -354,21 +358,31 @@ function checkInitialVariables(variables: Fields, check: Check, list: ProblemLis
   }
 }
 
-const taskOnly = ["retry", "scheduleTimeout", "heartbeatTimeout"];
+/** Clocks of every step that takes time, and those of one that a worker runs. */
 const clocks = ["timeout", "totalTimeout"];
+const taskClocks = ["scheduleTimeout", "heartbeatTimeout"];
 
-/** Their clocks would mean something, and do nothing yet. */
-const typesThatWait: ReadonlySet<string> = new Set(["EVENT_WAIT", "DELAY", "PARALLEL", "MAP"]);
+/** Steps that take time and that no worker runs. */
+const takesTime: ReadonlySet<string> = new Set([
+  "EVENT_WAIT",
+  "DELAY",
+  "PARALLEL",
+  "MAP",
+  "SUB_WORKFLOW",
+]);
 
-/** Clocks and retries that a step of this type has no use for. */
-function warnOfIdleFields({ fields, path, type }: StepOutline, list: ProblemList): void {
-  const waits = typesThatWait.has(type ?? "");
-  for (const key of [...taskOnly, ...clocks]) {
-    if (fields[key] === undefined) continue;
-    if (waits && clocks.includes(key)) {
-      const instead = type === "EVENT_WAIT" ? "; use eventTimeout" : "";
-      const message = `${notYet(`"${key}" of a step of type ${type}`)}${instead}`;
-      list.add(`${path}/${key}`, "NOT_SUPPORTED_YET", message);
+/**
+ * Clocks and retries that a step of this type has no use for. One that waits and is never queued would
+ * wait on, against what the clock says it should: that is refused.
+ */
+function checkIdleFields({ fields, path, type }: StepOutline, list: ProblemList): void {
+  const waits = takesTime.has(type ?? "");
+  for (const key of ["retry", ...taskClocks, ...clocks]) {
+    if (fields[key] === undefined || (waits && clocks.includes(key))) continue;
+    if (waits && taskClocks.includes(key)) {
+      const what = key === "scheduleTimeout" ? "a queue" : "a heartbeat";
+      const message = `only a TASK has ${what}; a step of type ${type} takes "timeout"`;
+      list.add(`${path}/${key}`, "CLOCK_OF_TASKS", message);
     } else {
       const message = `"${key}" has no effect on a step of type ${type}`;
       list.warn(`${path}/${key}`, "NO_EFFECT", message);

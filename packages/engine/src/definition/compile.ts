@@ -12,6 +12,7 @@ import { DefinitionError } from "../errors.ts";
 import type { RetryPolicy } from "../retry.ts";
 import type {
   CancellationTrigger,
+  Clocks,
   CompensationStep,
   Definition,
   DurationValue,
@@ -146,6 +147,7 @@ function compileStep(document: StepDocument, { lineage, names }: Surroundings): 
       return {
         ...base,
         ...compileMatcher(document, names),
+        ...compileClocks(document, names),
         type: document.type,
         eventTimeout: document.eventTimeout && {
           duration: sound(readDuration(document.eventTimeout.duration, names)),
@@ -160,6 +162,7 @@ function compileStep(document: StepDocument, { lineage, names }: Surroundings): 
     case "DELAY":
       return {
         ...base,
+        ...compileClocks(document, names),
         type: document.type,
         duration: read(document.duration, readDuration),
         until: read(document.until, readUntil),
@@ -175,11 +178,17 @@ function compileStep(document: StepDocument, { lineage, names }: Surroundings): 
         ),
       };
     case "PARALLEL":
-      return { ...base, type: document.type, ...compileJoin(document) };
+      return {
+        ...base,
+        ...compileClocks(document, names),
+        type: document.type,
+        ...compileJoin(document),
+      };
     case "MAP": {
       const { items, itemName, steps, maxConcurrency, tolerate } = document;
       return {
         ...base,
+        ...compileClocks(document, names),
         type: document.type,
         items: sound(readInput(items, names)),
         itemName: itemName ?? defaultItemName,
@@ -255,11 +264,18 @@ function compileTaskCall(document: TaskCallDocument, names: Names = []): TaskCal
     queue: defaultQueue,
     priority: undefined,
     retry: compileRetry(document.retry),
-    timeout: read(document.timeout, readDuration),
-    totalTimeout: read(document.totalTimeout, readDuration),
+    ...compileClocks(document, names),
     scheduleTimeout: read(document.scheduleTimeout, readDuration),
     heartbeatTimeout: read(document.heartbeatTimeout, readDuration),
   };
+}
+
+function compileClocks(
+  { timeout, totalTimeout }: Pick<TaskCallDocument, "timeout" | "totalTimeout">,
+  names: Names,
+): Clocks {
+  const read = readerWith(names);
+  return { timeout: read(timeout, readDuration), totalTimeout: read(totalTimeout, readDuration) };
 }
 
 function compileLookback(

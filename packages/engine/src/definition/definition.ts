@@ -70,16 +70,25 @@ export interface TaskStep extends StepBase, TaskCall {
   readonly type: "TASK";
 }
 
+/**
+ * How long a step may take. One that no worker runs has a single attempt, so that both clocks measure
+ * the same there, and the shorter holds.
+ */
+export interface Clocks {
+  /** Of one attempt. */
+  readonly timeout: DurationValue | undefined;
+  /** Of all attempts and what lies between them. */
+  readonly totalTimeout: DurationValue | undefined;
+}
+
 /** What a TASK and a compensation step share. */
-export interface TaskCall {
+export interface TaskCall extends Clocks {
   readonly taskId: string;
   /** Undefined: the instance's input for a TASK; the default of CONTRACT 1 for a compensation. */
   readonly input: Template | undefined;
   readonly queue: string;
   readonly priority: number | undefined;
   readonly retry: Partial<RetryPolicy>;
-  readonly timeout: DurationValue | undefined;
-  readonly totalTimeout: DurationValue | undefined;
   readonly scheduleTimeout: DurationValue | undefined;
   readonly heartbeatTimeout: DurationValue | undefined;
 }
@@ -95,7 +104,7 @@ export interface EventMatcher {
   readonly keyIsFixed: boolean;
 }
 
-export interface EventWaitStep extends StepBase, EventMatcher {
+export interface EventWaitStep extends StepBase, EventMatcher, Clocks {
   readonly type: "EVENT_WAIT";
   readonly eventTimeout:
     | { readonly duration: DurationValue; readonly timeoutHandlerStepId: string | undefined }
@@ -106,7 +115,7 @@ export interface EventWaitStep extends StepBase, EventMatcher {
   readonly deliver: "ALL" | "ONE";
 }
 
-export interface DelayStep extends StepBase {
+export interface DelayStep extends StepBase, Clocks {
   readonly type: "DELAY";
   readonly duration: DurationValue | undefined;
   /** Its value is an ISO-8601 time. */
@@ -122,7 +131,7 @@ export interface SetStep extends StepBase {
   readonly variables: readonly (readonly [string, Template])[];
 }
 
-export interface ParallelStep extends StepBase {
+export interface ParallelStep extends StepBase, Clocks {
   readonly type: "PARALLEL";
   readonly branches: readonly { readonly name: string; readonly start: string }[];
   /** Branches that must complete; "ALL" waits until every one has settled. */
@@ -131,7 +140,7 @@ export interface ParallelStep extends StepBase {
   readonly failsWithBranch: boolean;
 }
 
-export interface MapStep extends StepBase {
+export interface MapStep extends StepBase, Clocks {
   readonly type: "MAP";
   readonly items: Template;
   /** Roots under which its steps find the item, `item` apart. */

@@ -14,6 +14,7 @@ export const definitionCodes = {
   UNKNOWN_STEP: "a step id that the definition does not have",
   OTHER_LIST: "a way into a branch or MAP, or out of it",
   DUPLICATE_BRANCH: "a name that another branch of the step already has",
+  CLOCK_OF_TASKS: "a clock that only a TASK has, on a step that waits",
   BAD_JOIN: "a join of more branches than there are",
   UNREACHABLE_STEP: "a step to which no way leads from the first one of its list",
   CYCLE_WITHOUT_WAIT: "a loop that nothing delays and nothing can leave",

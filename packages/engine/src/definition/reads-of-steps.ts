@@ -1,6 +1,6 @@
 import type { Expression, Reads, Template } from "@millrace/expressions";
 import { mergeReads } from "@millrace/expressions";
-import type { DurationValue, Step, TaskCall } from "./definition.ts";
+import type { Clocks, DurationValue, Step, TaskCall } from "./definition.ts";
 
 // Which step rows to load together with an instance, so that most decisions find all they read at
 // once. It is a forecast: a decision that lacks a row says so and is taken again.
@@ -102,18 +102,20 @@ function readsOfType(step: Draft): readonly (Reads | undefined)[] {
         step.eventPattern.reads,
         ...step.conjuncts.map(({ value }) => value.reads),
         readsOfDuration(step.eventTimeout?.duration),
+        ...readsOfClocks(step),
         step.lookback === "instance" ? undefined : readsOfDuration(step.lookback),
       ];
     case "DELAY":
-      return [readsOfDuration(step.duration), step.until?.reads];
+      return [readsOfDuration(step.duration), step.until?.reads, ...readsOfClocks(step)];
     case "SET":
       return step.variables.map(([, value]) => value.reads);
     case "END":
       return [step.output?.reads, step.error?.reads, step.reason?.reads];
     case "MAP":
-      return [step.items.reads];
-    case "CHOICE":
+      return [step.items.reads, ...readsOfClocks(step)];
     case "PARALLEL":
+      return readsOfClocks(step);
+    case "CHOICE":
       return [];
   }
 }
@@ -129,9 +131,13 @@ function readsOnLeaving(step: Draft, output: Template | undefined): Reads | unde
 }
 
 function readsOfCall(call: TaskCall): readonly (Reads | undefined)[] {
-  const { timeout, totalTimeout, scheduleTimeout, heartbeatTimeout } = call;
-  const clocks = [timeout, totalTimeout, scheduleTimeout, heartbeatTimeout];
-  return [call.input?.reads, ...clocks.map(readsOfDuration)];
+  const { scheduleTimeout, heartbeatTimeout } = call;
+  const clocks = [scheduleTimeout, heartbeatTimeout];
+  return [call.input?.reads, ...readsOfClocks(call), ...clocks.map(readsOfDuration)];
+}
+
+function readsOfClocks({ timeout, totalTimeout }: Clocks): readonly (Reads | undefined)[] {
+  return [readsOfDuration(timeout), readsOfDuration(totalTimeout)];
 }
 
 function readsOfDuration(value: DurationValue | undefined): Reads | undefined {

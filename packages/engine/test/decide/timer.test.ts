@@ -154,3 +154,254 @@ test.each(["wait", "delay", "total", "schedule", "grace", "continue", "start", "
     }
   },
 );
+
+describe("timeout of a step that no worker runs", () => {
+  const rescue = { onError: [{ errors: ["TIMEOUT"], to: "rescue" }] };
+  const timedOut = { kind: "TIMEOUT", type: "TIMEOUT", attempt: null };
+
+  const wait = (more: object) =>
+    define({
+      steps: [
+        { stepId: "w", type: "EVENT_WAIT", eventPattern: "go", ...rescue, ...more },
+        { stepId: "rescue", transitions: { default: "handler" } },
+        { stepId: "handler" },
+      ],
+    });
+  const eventTimeout = (duration: string) => ({
+    eventTimeout: { duration, timeoutHandlerStepId: "handler" },
+  });
+
+  test("of an EVENT_WAIT is an error, if no event has taken it by the commit", () => {
+    const simulation = simulate(wait({ timeout: "PT10S" }));
+    simulation.start();
+
+    const [firing] = simulation.elapse("PT10S");
+
+    expect(simulation.statuses()).toEqual({ w: "FAILED", rescue: "PENDING" });
+    expect(simulation.row("w")?.error).toMatchObject({ ...timedOut, stepId: "w" });
+    expect(firing?.decision.guards).toEqual([{ kind: "waitUnmatched", path: "w", iteration: 1 }]);
+    expect([...simulation.waits, ...simulation.timers]).toEqual([]);
+  });
+
+  test.each([
+    ["the error, where it is the shorter", "PT10S", "PT1M", "total", "rescue"],
+    ["the handler, where eventTimeout is", "PT1M", "PT10S", "wait", "handler"],
+    ["the handler, where both are due at once", "PT10S", "PT10S", "wait", "handler"],
+  ])("beside eventTimeout leads to %s", (_which, timeout, event, timer, next) => {
+    const simulation = simulate(wait({ timeout, ...eventTimeout(event) }));
+    simulation.start();
+    expect([...simulation.timers.values()]).toMatchObject([{ timer }]);
+
+    simulation.elapse("PT10S");
+
+    expect(simulation.statuses()).toEqual({ w: "FAILED", [next]: "PENDING" });
+  });
+
+  test("ends a DELAY that is longer, and leaves a shorter one alone", () => {
+    const delay = (duration: string) =>
+      simulate(
+        define({
+          steps: [
+            { stepId: "d", type: "DELAY", duration, totalTimeout: "PT1M", ...rescue },
+            { stepId: "rescue" },
+          ],
+        }),
+      );
+    const long = delay("PT2M");
+    long.start();
+    long.elapse("PT1M");
+    expect(long.statuses()).toEqual({ d: "FAILED", rescue: "PENDING" });
+
+    const short = delay("PT1M");
+    short.start();
+    short.elapse("PT1M");
+    expect(short.snapshot).toMatchObject({ status: "COMPLETED", live: {} });
+  });
+
+  const checkout = (more: object) => ({
+    steps: [
+      {
+        stepId: "checkout",
+        type: "PARALLEL",
+        timeout: "PT1H",
+        totalTimeout: "PT10S",
+        ...rescue,
+        ...more,
+        branches: [
+          {
+            name: "card",
+            steps: [{ stepId: "hold", transitions: { default: "charge" } }, { stepId: "charge" }],
+          },
+          {
+            name: "rest",
+            steps: [
+              {
+                stepId: "each",
+                type: "MAP",
+                items: "[1, 2]",
+                steps: [{ stepId: "w", type: "EVENT_WAIT", eventPattern: "go", timeout: "P1D" }],
+              },
+            ],
+          },
+          { name: "other", steps: [{ stepId: "queued" }] },
+        ],
+      },
+      { stepId: "rescue" },
+    ],
+    compensationSteps: [{ stepId: "refund", compensationFor: "charge" }],
+  });
+
+  test("of a PARALLEL stops all that is in it in the same commit; what can be undone has its grace", () => {
+    const simulation = simulate(define(checkout({})));
+    simulation.start();
+    simulation.succeed("hold");
+    simulation.claim("charge");
+
+    simulation.elapse("PT10S");
+
+    expect(simulation.statuses()).toMatchObject({
+      checkout: "FAILED",
+      hold: "COMPLETED",
+      charge: "RUNNING",
+      each: "CANCELLED",
+      w: "CANCELLED",
+      queued: "CANCELLED",
+      rescue: "PENDING",
+    });
+    expect(simulation.row("checkout")?.error).toMatchObject({ ...timedOut, stepId: "checkout" });
+    expect(simulation.waits.size).toBe(0);
+    expect([...simulation.timers.values()]).toMatchObject([{ timer: "grace" }]);
+    expect(Object.keys(simulation.snapshot.live)).toEqual(["checkout.card.charge#1", "rescue#1"]);
+  });
+
+  test("of a PARALLEL that nothing takes fails the instance, and what was done is undone", () => {
+    const simulation = simulate(
+      define(checkout({ onError: [], transitions: { default: "rescue" } })),
+    );
+    simulation.start();
+    simulation.succeed("hold");
+    simulation.succeed("charge");
+
+    simulation.elapse("PT10S");
+
+    expect(simulation.snapshot).toMatchObject({
+      status: "FAILED",
+      error: { ...timedOut, stepId: "checkout" },
+      compensation: { plan: ["refund"] },
+    });
+  });
+
+  test("is gone once the PARALLEL has joined", () => {
+    const simulation = simulate(
+      define(checkout({ join: "ANY", transitions: { default: "rescue" } })),
+    );
+    simulation.start();
+
+    simulation.succeed("queued");
+
+    expect([...simulation.timers]).toEqual([]);
+  });
+
+  test("of a MAP stops its items; inside a branch it is the branch that fails", () => {
+    const simulation = simulate(
+      define({
+        steps: [
+          {
+            stepId: "fork",
+            type: "PARALLEL",
+            onBranchError: "CONTINUE",
+            branches: [
+              {
+                name: "a",
+                steps: [
+                  {
+                    stepId: "each",
+                    type: "MAP",
+                    items: "[1, 2, 3]",
+                    maxConcurrency: 2,
+                    timeout: "PT10S",
+                    steps: [{ stepId: "x" }],
+                  },
+                ],
+              },
+              { name: "b", steps: [{ stepId: "y" }] },
+            ],
+          },
+        ],
+      }),
+    );
+    simulation.start();
+
+    simulation.elapse("PT10S");
+
+    expect(simulation.statuses()).toMatchObject({
+      fork: "RUNNING",
+      each: "FAILED",
+      x: "CANCELLED",
+    });
+    simulation.succeed("y", 1);
+    expect(simulation.snapshot).toMatchObject({ status: "COMPLETED", output: { b: 1 } });
+  });
+
+  test("that has no good value is an error of the step, which leaves nothing behind", () => {
+    const simulation = simulate(
+      define({
+        steps: [
+          {
+            stepId: "each",
+            type: "MAP",
+            items: "[1]",
+            timeout: "${ variables.missing }",
+            steps: [{ stepId: "x" }],
+          },
+        ],
+      }),
+    );
+
+    simulation.start();
+
+    expect(simulation.snapshot).toMatchObject({ status: "FAILED", error: { kind: "EXPRESSION" } });
+    expect(simulation.statuses()).toEqual({ each: "FAILED" });
+  });
+});
+
+test("all four clocks hold for a TASK in a branch and in an item", () => {
+  const clocks = (clock: string) => ({ [clock]: "PT10S" });
+  for (const clock of ["totalTimeout", "scheduleTimeout"]) {
+    const simulation = simulate(
+      define({
+        steps: [
+          {
+            stepId: "fork",
+            type: "PARALLEL",
+            onBranchError: "CONTINUE",
+            branches: [
+              { name: "a", steps: [{ stepId: "x", ...clocks(clock) }] },
+              {
+                name: "b",
+                steps: [
+                  {
+                    stepId: "each",
+                    type: "MAP",
+                    items: "[1, 2]",
+                    tolerate: 2,
+                    steps: [{ stepId: "y", ...clocks(clock) }],
+                  },
+                ],
+              },
+            ],
+          },
+        ],
+      }),
+    );
+    simulation.start();
+
+    simulation.elapse("PT10S");
+
+    expect(simulation.snapshot).toMatchObject({
+      status: "COMPLETED",
+      output: { b: [null, null] },
+    });
+    expect(simulation.statuses()).toMatchObject({ x: "FAILED", y: "FAILED" });
+  }
+});

@@ -70,7 +70,7 @@ async function fire(services: Services, timers: readonly DueTimer[]): Promise<vo
   }));
   try {
     // An event from before the wait opened comes before the timeout, though nobody may have looked yet.
-    if (timers.some(({ kind }) => kind === "wait"))
+    if (timers.some(({ kind }) => kind === "wait" || kind === "total"))
       await lookBack(services, { tenantId, instanceId });
     const advanced = await advance(
       services,
