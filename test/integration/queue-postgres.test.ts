@@ -62,6 +62,25 @@ test("priority, delay, removal, depth and what is known are as with Redis", asyn
   expect(seen).toEqual([...idsOf(jobs).toReversed(), stepJobId(late.job)]);
 });
 
+test("all jobs that no worker has taken are seen in time, some of them at a time", async () => {
+  const queue = await open("pending");
+  const [late, ...jobs] = steps(25);
+  if (!late) throw new Error("no jobs");
+  await queue.addSteps([...jobs, { ...late, delayMs: 60_000 }]);
+  const expected = idsOf([late, ...jobs]).toSorted();
+
+  const seen = new Set<string>();
+  await eventually("all of them", async () => {
+    const page = await queue.somePending("default", 10);
+    expect(page.length).toBeLessThanOrEqual(11);
+    for (const { jobId, job } of page) seen.add(stepJobId(job) === jobId ? jobId : "another");
+    return seen.size >= expected.length;
+  });
+
+  expect([...seen].toSorted()).toEqual(expected);
+  await queue.tryWrite();
+});
+
 test("a paused consumer takes nothing, resumes, and closes", async () => {
   const queue = await open("pause");
   const seen: string[] = [];

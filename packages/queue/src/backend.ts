@@ -3,7 +3,10 @@ import type { Wake } from "./wake.ts";
 import type { PacedWorker } from "./worker.ts";
 
 /** A BullMQ queue, to add to and to ask. */
-export type Publisher = Pick<BullQueue<unknown, void>, "addBulk" | "remove" | "getJobCounts">;
+export type Publisher = Pick<
+  BullQueue<unknown, void>,
+  "addBulk" | "remove" | "getJobCounts" | "getJobs"
+>;
 
 /** A consuming worker of either backend. */
 export type ConsumingWorker = Pick<
@@ -32,6 +35,8 @@ export interface Backend {
   readEpoch(): Promise<string | undefined>;
   writeEpoch(value: string): Promise<void>;
   readonly wake: Wake;
+  /** A write that leaves nothing behind. */
+  tryWrite(): Promise<void>;
   ping(): Promise<void>;
   close(): Promise<void>;
 }

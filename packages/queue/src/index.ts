@@ -16,6 +16,7 @@ export {
   type AdvanceToAdd,
   type ConsumeOptions,
   openQueue,
+  type PendingStep,
   type Queue,
   type QueueDepth,
   type QueueSettings,

@@ -99,6 +99,9 @@ export async function openPostgresBackend(settings: {
     async writeEpoch(value) {
       await meta.setQueueMeta({ epoch: value });
     },
+    async tryWrite() {
+      await connection.pool.query("select 1");
+    },
     wake: openPostgresWake(connection, prefix, log),
     async ping() {
       await connection.pool.query("select 1");

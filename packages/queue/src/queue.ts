@@ -55,6 +55,14 @@ export interface QueueDepth {
   readonly prioritized: number;
 }
 
+/** A job that no worker has taken yet. */
+export interface PendingStep {
+  readonly jobId: string;
+  readonly job: StepJob;
+  /** By the clock of whoever added it. */
+  readonly addedAt: Date;
+}
+
 export interface ConsumeOptions {
   readonly concurrency: number;
 }
@@ -74,6 +82,11 @@ export interface Queue {
   removeStep(queue: string, jobId: string): Promise<void>;
   /** Which of these jobs are still kept, be it waiting, delayed or running. */
   known(queue: string, jobIds: readonly string[]): Promise<ReadonlySet<string>>;
+  /**
+   * Some of the step jobs that wait, for their time or for a worker: a page of at most `limit` of each
+   * kind, another one each time, so that in time all are seen.
+   */
+  somePending(queue: string, limit: number): Promise<readonly PendingStep[]>;
   consumeSteps(
     queue: string,
     options: ConsumeOptions,
@@ -89,11 +102,15 @@ export interface Queue {
   readEpoch(): Promise<string | undefined>;
   writeEpoch(value: string): Promise<void>;
   readonly wake: Wake;
+  /** Whether jobs can be added: it answers, and takes writes. @throws QueueUnavailableError */
+  tryWrite(): Promise<void>;
   /** @throws QueueUnavailableError */
   ping(): Promise<void>;
   /** Closes the consumers that are still open, waiting for their handlers, then the connections. */
   close(): Promise<void>;
 }
+
+const pendingStates = ["waiting", "delayed", "prioritized"] as const;
 
 /** So many jobs travel in one pipeline: a larger one holds Redis, and its caller, for too long. */
 const chunkSize = 500;
@@ -269,6 +286,20 @@ function queueOn(backend: Backend, commandTimeoutMs: number, log: QueueLog): Que
       }
       return found;
     },
+    async somePending(queue, limit) {
+      const publisher = backend.publisher(queueName(queue));
+      const counts = await run(() => publisher.getJobCounts(...pendingStates));
+      const most = Math.max(0, ...Object.values(counts));
+      if (most === 0) return [];
+      const from = Math.floor(Math.random() * Math.ceil(most / limit)) * limit;
+      const jobs = await run(() => publisher.getJobs([...pendingStates], from, from + limit - 1));
+      return jobs.flatMap((found) => {
+        // One that was taken since its id was read.
+        const job = stepJobSchema.safeParse(found?.data);
+        if (!job.success || found?.id === undefined) return [];
+        return { jobId: found.id, job: job.data, addedAt: new Date(found.timestamp) };
+      });
+    },
     consumeSteps: (queue, options, handler) => consume(queue, options, stepJobSchema, handler),
     consumeAdvance: (options, handler) => consume(advanceQueue, options, advanceJobSchema, handler),
     depths: (queues) =>
@@ -286,6 +317,7 @@ function queueOn(backend: Backend, commandTimeoutMs: number, log: QueueLog): Que
     readEpoch: () => run(() => backend.readEpoch()),
     writeEpoch: (value) => run(() => backend.writeEpoch(value)),
     wake: backend.wake,
+    tryWrite: () => run(() => backend.tryWrite()),
     ping: () => run(() => backend.ping()),
     async close() {
       await Promise.all([...consumers].map((consumer) => consumer.close()));

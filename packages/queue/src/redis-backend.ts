@@ -122,6 +122,9 @@ export async function openRedisBackend(settings: {
     async writeEpoch(value) {
       await client.set(epochKey, value);
     },
+    async tryWrite() {
+      await client.set(`${prefix}:probe`, "", "PX", 1);
+    },
     wake: openRedisWake(client, () => open("wake"), prefix, log),
     async ping() {
       await client.ping();

@@ -46,6 +46,7 @@ export async function enqueue(services: Services, jobs: readonly StepToAdd[]): P
     return true;
   } catch (error) {
     services.metrics.enqueueFailures.add({});
+    services.missed.note();
     services.log.debug({ err: error }, "jobs not added; the reconciler will");
     return false;
   }

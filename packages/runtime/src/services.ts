@@ -11,6 +11,8 @@ import { openEventIntake } from "./event-intake.ts";
 import type { EventIntake } from "./event-intake.ts";
 import { openInstanceWakes } from "./instance-wakes.ts";
 import type { InstanceWakes } from "./instance-wakes.ts";
+import { openMissedJobs } from "./missed-jobs.ts";
+import type { MissedJobs } from "./missed-jobs.ts";
 import { openLoader } from "./loader.ts";
 import type { Loader } from "./loader.ts";
 import { openDefinitionCache } from "./definition-cache.ts";
@@ -33,6 +35,7 @@ export interface Services {
   readonly wakes: InstanceWakes;
   readonly load: Loader;
   readonly intake: EventIntake;
+  readonly missed: MissedJobs;
   /** Commits of this process, grouped. */
   readonly commit: (commit: Commit) => Promise<CommitOutcome>;
   /** First commits of new instances, grouped. */
@@ -84,12 +87,14 @@ export async function openServices(settings: ServicesSettings): Promise<Services
     wakes: openInstanceWakes(queue),
     load: openLoader(database.db),
     intake: openEventIntake(database.db),
+    missed: openMissedJobs({ db: database.db, queue, clock, log }),
     commit: openCommitter(database.db, metrics, commitBatch),
     create: openCommitter(database.db, metrics, createBatch),
   };
 }
 
-export async function closeServices({ queue, clock, database }: Services): Promise<void> {
+export async function closeServices({ queue, clock, missed, database }: Services): Promise<void> {
+  await missed.close();
   await clock.close();
   await queue.close();
   await database.close();

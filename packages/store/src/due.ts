@@ -273,10 +273,31 @@ const dueChunk = 5_000;
  * @returns How many.
  */
 export async function makeAllDue(db: Db): Promise<number> {
+  return makeDue(db, "-infinity", "infinity");
+}
+
+/**
+ * After jobs could not be added for a while: each execution that became PENDING in that time, as its
+ * first look tells, is due, the oldest first, spread over time. Those whose job was added all the same
+ * get it a second time, which does nothing.
+ *
+ * @returns How many.
+ */
+export async function makeMissedDue(db: Db, from: Date, to: Date): Promise<number> {
+  const firstLook = (at: Date) => new Date(at.getTime() + firstLookMs).toISOString();
+  return makeDue(db, firstLook(from), firstLook(to));
+}
+
+/** When a new PENDING row is looked at (writes.ts). */
+const firstLookMs = 30_000;
+
+/** @param from Of the time when they would have been looked at. */
+async function makeDue(db: Db, from: string, to: string): Promise<number> {
   const [start] = await run<{ at: string }>(db, "select clock_timestamp()::text as at", []);
   let total = 0;
   for (;;) {
-    const rows = await run<{ n: number }>(db, allDue, [start?.at, dueChunk, total, duePerSecond]);
+    const values = [start?.at, dueChunk, total, duePerSecond, from, to];
+    const rows = await run<{ n: number }>(db, nowDue, values);
     const count = rows[0]?.n ?? 0;
     total += count;
     if (count < dueChunk) return total;
@@ -284,11 +305,12 @@ export async function makeAllDue(db: Db): Promise<number> {
 }
 
 /** `looks` of -1 marks what an earlier chunk has placed. */
-const allDue = prepared(
-  "make_all_due",
+const nowDue = prepared(
+  "make_due",
   `with missing as materialized (
     select s.tenant_id, s.instance_id, s.path, s.iteration from step_executions s
     where s.status = 'PENDING' and s.looks >= 0
+      and s.look_at between $5::timestamptz and $6::timestamptz
     order by s.look_at
     limit $2
     for update skip locked),

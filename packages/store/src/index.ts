@@ -23,6 +23,7 @@ export type {
 export { disownSteps, heldSteps, lookAtOnce } from "./disown.ts";
 export {
   makeAllDue,
+  makeMissedDue,
   overdueAttempts,
   takeDueSteps,
   takeLapsedSteps,
@@ -32,6 +33,8 @@ export {
 } from "./due.ts";
 export type { LapseOptions, Lapsed, OverdueAttempt, UnappliedMatch } from "./due.ts";
 export type { DueStep } from "./due-step.ts";
+export { orphansAmong } from "./orphans.ts";
+export type { JobOfStep } from "./orphans.ts";
 export {
   BadCursorError,
   DatabaseFaultError,
@@ -88,11 +91,12 @@ export { blockedTasks, heldCounts, instanceFigures, queueFigures } from "./stats
 export type { QueueFigures, StatsWindow, StatusFigures } from "./stats.ts";
 export type { Db } from "./statement.ts";
 export type { Database } from "./tables.ts";
-export { deleteTimer, nextTimerDue, takeDueTimers } from "./timers.ts";
+export { deleteTimer, nextTimerDue, takeDueTimers, takeDueTimersOf } from "./timers.ts";
 export type { DueTimer } from "./timers.ts";
 export {
   beat,
   forgetDeadWorkers,
+  knownQueues,
   forgetWorker,
   liveWorkers,
   openBeat,

@@ -155,7 +155,7 @@ function timePart(time: Date): string {
 function isAt(stepId: string) {
   return sql<boolean>`i.id in (
     select s.instance_id from step_executions s
-    where s.tenant_id = i.tenant_id and s.step_id = ${stepId}
+    where s.tenant_id = i.tenant_id and s.step_id = ${stepId} and s.completed_at is null
       and s.status in ('PENDING', 'RUNNING', 'WAITING', 'RETRYING'))`;
 }
 
@@ -166,7 +166,8 @@ function waitsFor(patternOrStep: string) {
       and w.pattern = ${patternOrStep}
     union all
     select s.instance_id from step_executions s
-    where s.tenant_id = i.tenant_id and s.step_id = ${patternOrStep} and s.status = 'WAITING')`;
+    where s.tenant_id = i.tenant_id and s.step_id = ${patternOrStep} and s.completed_at is null
+      and s.status = 'WAITING')`;
 }
 
 /** How many instances there are of each status; those without any are absent. */

@@ -121,7 +121,8 @@ const queues = prepared(
   "queue_figures",
   `with live as (
     (select s.queue, s.status, s.created_at from step_executions s
-      where s.tenant_id = $1 and s.status in ('PENDING', 'RETRYING') limit $2)
+      where s.tenant_id = $1 and s.completed_at is null
+        and s.status in ('PENDING', 'RETRYING') limit $2)
     union all
     (select s.queue, s.status, s.created_at from step_executions s
       where s.tenant_id = $1 and s.status = 'RUNNING' and s.worker_id is not null limit $2))

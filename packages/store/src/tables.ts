@@ -100,6 +100,7 @@ export interface StepsTable {
   readonly timeout_at: OptionalTime;
   readonly task_retry: JsonText | null;
   readonly progress: JsonText | null;
+  readonly lapse_log: ColumnType<unknown, string | null | undefined, string | null>;
 }
 
 export interface WaitsTable {
@@ -191,6 +192,8 @@ export interface WorkersTable {
   readonly queues: string[];
   readonly started_at: GeneratedTime;
   readonly beat_at: GeneratedTime;
+  readonly rss_bytes: Generated<number | null>;
+  readonly exit: Generated<string | null>;
 }
 
 export interface SettingsTable {

@@ -1,5 +1,7 @@
 import type { TimerKind } from "@millrace/engine";
+import type { Key } from "./commit.ts";
 import { prepared, run, type Db } from "./statement.ts";
+import { rowSource } from "./unnest.ts";
 
 /** A timer, as the signal that fires it needs it. */
 export interface DueTimer {
@@ -23,8 +25,37 @@ export async function takeDueTimers(
   db: Db,
   limit: number,
   holdMs: number,
+  { atLeastMs = 0, lessThanMs }: DueFor = {},
 ): Promise<readonly DueTimer[]> {
-  const rows = await run<TimerRow>(db, take, [limit, holdMs]);
+  return timersOf(await run<TimerRow>(db, take, [limit, holdMs, lessThanMs ?? null, atLeastMs]));
+}
+
+/** For how long timers have been due. */
+export interface DueFor {
+  readonly atLeastMs?: number;
+  readonly lessThanMs?: number;
+}
+
+/**
+ * Takes every due timer of these instances, so that theirs fire in order of time. Plan: the primary
+ * key, the timers of one instance at a time.
+ */
+export async function takeDueTimersOf(
+  db: Db,
+  instances: readonly Key[],
+  holdMs: number,
+): Promise<readonly DueTimer[]> {
+  if (instances.length === 0) return [];
+  const values = [holdMs, ...instanceSource.values(instances)];
+  return timersOf(await run<TimerRow>(db, takeOf, values));
+}
+
+const instanceSource = rowSource<Key>({
+  tenant_id: { type: "text", of: ({ tenantId }) => tenantId },
+  instance_id: { type: "uuid", of: ({ instanceId }) => instanceId },
+});
+
+function timersOf(rows: readonly TimerRow[]): readonly DueTimer[] {
   return rows
     .map((row) => ({
       tenantId: row.tenant_id,
@@ -52,17 +83,34 @@ const take = prepared(
   "take_timers",
   `with due as materialized (
     select t.tenant_id, t.instance_id, t.path, t.iteration, t.kind from timers t
-    where t.look_at <= statement_timestamp()
+    where t.look_at <= statement_timestamp() - $4::bigint * interval '1 ms'
+      and t.look_at > coalesce(statement_timestamp() - $3::bigint * interval '1 ms', '-infinity')
     order by t.look_at
     limit $1
     for update skip locked)
-  update timers t
-  set look_at = statement_timestamp() + $2::bigint * interval '1 ms'
+  ${hold("$2")}`,
+);
+
+const takeOf = prepared(
+  "take_timers_of",
+  `with due as materialized (
+    select t.tenant_id, t.instance_id, t.path, t.iteration, t.kind
+    from ${instanceSource.from("x", 2)}
+    join timers t on t.tenant_id = x.tenant_id and t.instance_id = x.instance_id
+    where t.look_at <= statement_timestamp()
+    order by t.tenant_id, t.instance_id, t.path, t.iteration, t.kind
+    for update of t skip locked)
+  ${hold("$1")}`,
+);
+
+function hold(holdMs: string): string {
+  return `update timers t
+  set look_at = statement_timestamp() + ${holdMs}::bigint * interval '1 ms'
   from due x
   where t.tenant_id = x.tenant_id and t.instance_id = x.instance_id and t.path = x.path
     and t.iteration = x.iteration and t.kind = x.kind
-  returning t.tenant_id, t.instance_id, t.path, t.iteration, t.kind, t.attempt, t.due_at`,
-);
+  returning t.tenant_id, t.instance_id, t.path, t.iteration, t.kind, t.attempt, t.due_at`;
+}
 
 /** When the next look is worth it; undefined while there are no timers. Never before it is due. */
 export async function nextTimerDue(db: Db): Promise<Date | undefined> {

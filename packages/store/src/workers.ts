@@ -139,3 +139,10 @@ const live = prepared(
   where beat_at > clock_timestamp() - interval '${staleBeatMs} ms'
   order by started_at, id`,
 );
+
+/** The queues that workers have served, those included that are gone for a while. */
+export async function knownQueues(db: Db): Promise<readonly string[]> {
+  return (await run<{ queue: string }>(db, queues, [])).map(({ queue }) => queue);
+}
+
+const queues = prepared("known_queues", "select distinct unnest(queues) as queue from workers");

@@ -8,6 +8,7 @@ import {
   loadReads,
   lostHolds,
   makeAllDue,
+  makeMissedDue,
   openBeat,
   openDatabase,
   overdueAttempts,
@@ -379,6 +380,26 @@ test("after the queue lost everything each PENDING step is due, spread over time
   expect(rows[0]?.last).toBeGreaterThan(4);
   expect(rows[0]?.last).toBeLessThan(6.1);
   expect(rows[0]?.n).toBe(12_000);
+});
+
+test("after jobs could not be added for a while, what became PENDING in that time is due", async () => {
+  const { db } = database;
+  await sql`
+    insert into step_executions (tenant_id, instance_id, path, iteration, step_id, type, status,
+      attempt, task_id, queue, created_at, look_at)
+    select ${tenantId}, gen_random_uuid(), 'a', 1, 'a', 'TASK',
+      case when n % 10 = 0 then 'RETRYING' else 'PENDING' end, 1, 'noop', 'default', now(),
+      now() - n * interval '1 s' + interval '30 s'
+    from generate_series(1, 25) n`.execute(db);
+  const ago = (seconds: number) => new Date(Date.now() - seconds * 1_000);
+
+  const missed = await makeMissedDue(db, ago(12.5), ago(4.5));
+
+  expect(missed).toBe(7);
+  const { rows } = await sql<{ n: number }>`
+    select count(*)::integer as n from step_executions where looks = -1
+      and look_at < now() + interval '100 ms'`.execute(db);
+  expect(rows).toEqual([{ n: 7 }]);
 });
 
 test("claims, commits and sweeps read what they touch, by plans made while tables were empty", async () => {

@@ -1,5 +1,5 @@
 import type { Signal } from "@millrace/engine";
-import { deleteTimer, nextTimerDue, takeDueTimers } from "@millrace/store";
+import { deleteTimer, nextTimerDue, takeDueTimers, takeDueTimersOf } from "@millrace/store";
 import type { DueTimer } from "@millrace/store";
 import { advance } from "../advance.ts";
 import { InstanceNotFoundError } from "../errors.ts";
@@ -14,6 +14,9 @@ import type { Services } from "../services.ts";
  * Fires the timers that have come due by the database's clock, whoever set them. Any number of
  * schedulers may do so: each takes its own rows for a while, and the commit that fires a timer deletes
  * it, so that a second firing is void.
+ *
+ * After hours of downtime the timers of those hours are a backlog: it is worked off in order of time, at
+ * a rate that leaves room for everything else, and what comes due meanwhile fires in its time.
  */
 
 const batchSize = 200;
@@ -22,9 +25,17 @@ const holdMs = 5_000;
 /** Safety net; pub/sub tells of timers that come due before the next look. */
 const longestSleepMs = 500;
 
+/** A timer that has been due for longer belongs to the backlog, of which so many fire in a second. */
+export const lateMs = 30_000;
+const latePerSecond = 500;
+/** So many of the backlog at a time: what comes due meanwhile waits for no more than these. */
+const lateBatch = 100;
+
 export function startTimerLoop(services: Services): Loop {
-  const loop = startLoop({ name: "timers", log: services.log, maxDelayMs: longestSleepMs }, () =>
-    fireDueTimers(services),
+  const fireDueTimers = timerRounds(services);
+  const loop = startLoop(
+    { name: "timers", log: services.log, maxDelayMs: longestSleepMs },
+    fireDueTimers,
   );
   const unsubscribe = services.queue.wake.subscribe("timer", ({ dueAt }) => {
     const soon = services.clock.now().getTime() + longestSleepMs;
@@ -39,14 +50,50 @@ export function startTimerLoop(services: Services): Loop {
   };
 }
 
-/** @returns Milliseconds until the next timer is due. */
-async function fireDueTimers(services: Services): Promise<number> {
+/** @returns A round of the loop, which answers in how many milliseconds the next timer is due. */
+function timerRounds(services: Services): () => Promise<number> {
   const { db } = services.database;
-  const timers = await takeDueTimers(db, batchSize, holdMs);
-  await Promise.all(groupByInstance(timers).map((group) => fire(services, group)));
-  if (timers.length === batchSize) return 0;
-  const next = await nextTimerDue(db);
-  return next === undefined ? longestSleepMs : next.getTime() - services.clock.now().getTime();
+  // Until a look has shown that there is none.
+  let isBacklog = true;
+  let lateFrom = 0;
+
+  return async () => {
+    if (isBacklog) return workOff();
+    const timers = await takeDueTimers(db, batchSize, holdMs);
+    await fireAll(services, timers);
+    const lateAt = services.clock.now().getTime() - lateMs;
+    isBacklog = timers.some(({ dueAt }) => dueAt.getTime() < lateAt);
+    return timers.length === batchSize ? 0 : untilNext();
+  };
+
+  async function workOff(): Promise<number> {
+    const now = performance.now();
+    const fresh = await takeDueTimers(db, batchSize, holdMs, { lessThanMs: lateMs });
+    // Those of an instance fire in their order, whichever of them are late.
+    const earlier = await takeDueTimersOf(db, fresh, holdMs);
+    const isTurn = now >= lateFrom;
+    const late = isTurn ? await takeDueTimers(db, lateBatch, holdMs, { atLeastMs: lateMs }) : [];
+    if (isTurn) lateFrom = now + (late.length / latePerSecond) * 1_000;
+    await fireAll(services, [...earlier, ...late, ...fresh]);
+    if (fresh.length === batchSize) return 0;
+    return Math.min(await untilNext(), Math.max(0, lateFrom - performance.now()));
+  }
+
+  async function untilNext(): Promise<number> {
+    const next = await nextTimerDue(db);
+    if (next === undefined) {
+      isBacklog = false;
+      return longestSleepMs;
+    }
+    const untilMs = next.getTime() - services.clock.now().getTime();
+    isBacklog = untilMs < -lateMs;
+    return isBacklog ? Number.POSITIVE_INFINITY : untilMs;
+  }
+}
+
+async function fireAll(services: Services, timers: readonly DueTimer[]): Promise<void> {
+  const inOrder = timers.toSorted((a, b) => a.dueAt.getTime() - b.dueAt.getTime());
+  await Promise.all(groupByInstance(inOrder).map((group) => fire(services, group)));
 }
 
 function groupByInstance(timers: readonly DueTimer[]): readonly (readonly DueTimer[])[] {

@@ -13,6 +13,8 @@ export interface KindOf<Item> {
    * others have locked, and leaves alone what is young enough to be under way.
    */
   readonly find: (services: Services, limit: number) => Promise<readonly Item[]>;
+  /** Made good by a job: left alone while the queue takes none. */
+  readonly needsQueue?: boolean;
   /** Since when it could have been done. */
   readonly since: (item: Item) => Date;
   /** Whatever it cannot do is found again. @returns How many were made good. */
@@ -21,15 +23,18 @@ export interface KindOf<Item> {
 
 export interface Kind {
   readonly name: string;
+  readonly needsQueue: boolean;
   /** One look, and its repairs. @returns Whether there may be more that can be done at once. */
   sweep(services: Services): Promise<boolean>;
 }
 
 const batchSize = 500;
 
-export function kind<Item>({ name, find, since, repair }: KindOf<Item>): Kind {
+export function kind<Item>(options: KindOf<Item>): Kind {
+  const { name, needsQueue = false, find, since, repair } = options;
   return {
     name,
+    needsQueue,
     async sweep(services) {
       const { metrics, clock } = services;
       const found = await find(services, batchSize);

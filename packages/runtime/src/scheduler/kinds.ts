@@ -1,6 +1,8 @@
 import { resolveRetryPolicy } from "@millrace/engine";
 import type { Signal } from "@millrace/engine";
 import {
+  knownQueues,
+  orphansAmong,
   overdueAttempts,
   takeDueSteps,
   takeLapsedSteps,
@@ -8,7 +10,7 @@ import {
   unmatchedEvents,
   waitsNotLookedBack,
 } from "@millrace/store";
-import type { Lapsed, OverdueAttempt } from "@millrace/store";
+import type { JobOfStep, Lapsed, OverdueAttempt } from "@millrace/store";
 import { advance } from "../advance.ts";
 import { signalsOf } from "../inbox.ts";
 import { lookBackFor } from "../look-back.ts";
@@ -32,6 +34,7 @@ const mostDeliveries = 5;
 /** PENDING steps whose job was not there in time, and retries that are due. */
 const steps = kind({
   name: "steps",
+  needsQueue: true,
   find: ({ database }, limit) => takeDueSteps(database.db, limit),
   since: ({ dueAt }) => dueAt,
   repair: enqueueDue,
@@ -40,6 +43,7 @@ const steps = kind({
 /** RUNNING steps whose worker is silent. */
 export const lapsed: Kind = kind({
   name: "lapsed",
+  needsQueue: true,
   find: ({ database }, limit) => takeLapsedSteps(database.db, { lapseMs, mostDeliveries, limit }),
   since: ({ silentSince }) => silentSince,
   repair: takeOver,
@@ -72,6 +76,7 @@ const lookbacks = kind({
 /** Waits that an event has taken, and whose instances were not told. */
 const matches = kind({
   name: "matches",
+  needsQueue: true,
   find: ({ database }, limit) => unappliedMatches(database.db, unfinishedMs, limit),
   since: ({ matchedAt }) => matchedAt,
   repair: (services, items) =>
@@ -80,8 +85,49 @@ const matches = kind({
     ),
 });
 
+/** Jobs that wait, and whose step has been settled or taken over: a look at some of them each time. */
+const orphans = kind({
+  name: "orphans",
+  needsQueue: true,
+  find: findOrphans,
+  since: ({ addedAt }) => addedAt,
+  repair: (services, items) =>
+    each(services, items, ({ queue, jobId }) => services.queue.removeStep(queue, jobId)),
+});
+
 /** In the order in which they are looked for. */
-export const kinds: readonly Kind[] = [steps, lapsed, attempts, events, lookbacks, matches];
+export const kinds: readonly Kind[] = [
+  steps,
+  lapsed,
+  attempts,
+  events,
+  lookbacks,
+  matches,
+  orphans,
+];
+
+/** Jobs that are younger are still being added, taken or removed by whoever has to do with them. */
+const orphanMs = 10_000;
+/** Jobs of a queue and a state that are looked at in a round. */
+const orphanPage = 100;
+
+async function findOrphans({ database, queue, clock }: Services) {
+  const before = clock.now().getTime() - orphanMs;
+  const found: OrphanJob[] = [];
+  for (const name of await knownQueues(database.db)) {
+    const pending = await queue.somePending(name, orphanPage);
+    const jobs = pending.flatMap(({ jobId, job, addedAt }) =>
+      addedAt.getTime() < before ? [{ ...job, jobId, queue: name, addedAt }] : [],
+    );
+    found.push(...(await orphansAmong(database.db, jobs)));
+  }
+  return found;
+}
+
+interface OrphanJob extends JobOfStep {
+  readonly queue: string;
+  readonly addedAt: Date;
+}
 
 async function takeOver(services: Services, items: readonly Lapsed[]): Promise<number> {
   const free = items.filter(({ isFree }) => isFree);

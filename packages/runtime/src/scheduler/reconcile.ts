@@ -1,4 +1,10 @@
-import { DatabaseUnavailableError, makeAllDue, readSetting, writeSetting } from "@millrace/store";
+import {
+  DatabaseUnavailableError,
+  forgetDeadWorkers,
+  makeAllDue,
+  readSetting,
+  writeSetting,
+} from "@millrace/store";
 import { newEventId } from "../ids.ts";
 import { startLoop } from "../loop.ts";
 import type { Loop } from "../loop.ts";
@@ -15,17 +21,31 @@ import type { Kind } from "./kind.ts";
 const roundMs = 1_000;
 /** Sweeps of one kind in a round: enough for what a round can do, and no kind keeps the others waiting. */
 const mostSweeps = 4;
+/** Workers that have been silent for so long, and hold nothing, are of no interest any more. */
+const forgetMs = 600_000;
 
 export function startReconciler(services: Services): Loop {
   let lastRound = performance.now();
   let quietUntil = 0;
+  let forgetFrom = 0;
+  let isFirst = true;
 
   async function round(): Promise<number> {
     const now = performance.now();
     // After a gap of its own, beats may be stale only because the database was away: let them come.
     if (now - lastRound > lapseMs) quietUntil = now + lapseMs;
-    await checkEpoch(services);
-    await sweepAll(services, now >= quietUntil ? kinds : kinds.filter((each) => each !== lapsed));
+    const canAdd = await checkQueue(services);
+    // For those who have died since; and who finds it so at the start cannot know since when it is.
+    if (!canAdd) services.missed.note(isFirst ? new Date(0) : undefined);
+    isFirst = false;
+    const swept = kinds.filter(
+      (kind) => (canAdd || !kind.needsQueue) && (now >= quietUntil || kind !== lapsed),
+    );
+    await sweepAll(services, swept);
+    if (now > forgetFrom) {
+      await forgetDeadWorkers(services.database.db, forgetMs);
+      forgetFrom = now + forgetMs;
+    }
     lastRound = performance.now();
     return roundMs;
   }
@@ -47,17 +67,23 @@ async function sweepAll(services: Services, swept: readonly Kind[]): Promise<voi
   if (troubles.length > 0) throw troubles[0];
 }
 
-/** Redis has lost everything when it does not have the mark that Postgres has. */
-async function checkEpoch(services: Services): Promise<void> {
+/**
+ * Redis has lost everything when it does not have the mark that Postgres has.
+ *
+ * @returns Whether jobs can be added. While they cannot, rows that wait for one are left as they are:
+ *   each look in vain would put off the next.
+ */
+async function checkQueue(services: Services): Promise<boolean> {
   const { database, queue, log } = services;
   let there: string | undefined;
   try {
     there = await queue.readEpoch();
+    await queue.tryWrite();
   } catch {
-    return;
+    return false;
   }
   const here = await readSetting(database.db, "epoch");
-  if (here !== undefined && there === here) return;
+  if (here !== undefined && there === here) return true;
   const epoch = newEventId();
   if (here !== undefined) {
     const due = await makeAllDue(database.db);
@@ -65,4 +91,5 @@ async function checkEpoch(services: Services): Promise<void> {
   }
   await writeSetting(database.db, "epoch", epoch);
   await queue.writeEpoch(epoch).catch(() => {});
+  return true;
 }

@@ -1,0 +1,256 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { openRedis } from "@millrace/devstack";
+import { stepJobId, type StepJob } from "@millrace/queue";
+import {
+  closeServices,
+  openServices,
+  registerDefinition,
+  runScheduler,
+  startInstance,
+  startInstances,
+  type Services,
+} from "@millrace/runtime";
+import {
+  createDatabase,
+  createKeyPrefix,
+  createTemporaryFolder,
+  eventually,
+  type TestDatabase,
+  type TestRedis,
+} from "@millrace/testkit";
+import { Redis } from "ioredis";
+import { sql } from "kysely";
+import { afterEach, beforeEach, expect, onTestFinished, test } from "vitest";
+
+// What a crash or a lost message leaves undone, found by a scheduler that runs in this process.
+
+const caller = { tenantId: "default", actor: "test" };
+let database: TestDatabase;
+let redis: TestRedis;
+let services: Services;
+let stopScheduler: (() => Promise<void>) | undefined;
+
+beforeEach(async () => {
+  [database, redis] = await Promise.all([createDatabase(), createKeyPrefix()]);
+  services = await open(redis.url);
+});
+afterEach(async () => {
+  await stopScheduler?.();
+  stopScheduler = undefined;
+  await closeServices(services);
+  await redis.flush();
+  await database.drop();
+});
+
+test("after hours of downtime the timers of those hours fire in order, a bounded number a second, and fresh ones in between", async () => {
+  const { db } = services.database;
+  await registerDefinition(services, caller, {
+    id: "sleeper",
+    steps: [{ stepId: "sleep", type: "DELAY", duration: "${ input.duration }" }],
+  });
+  const overdue = 1_500;
+  const requests = Array.from({ length: overdue }, () => ({
+    workflowId: "sleeper",
+    correlationId: "overdue",
+    input: { duration: "P1D" },
+  }));
+  await startInstances(services, caller, requests);
+  await sql`
+    update timers t set due_at = x.due_at, look_at = x.due_at
+    from (select instance_id, now() - interval '3 hours'
+      + row_number() over (order by instance_id) * interval '1 s' as due_at from timers) x
+    where x.instance_id = t.instance_id`.execute(db);
+
+  stopScheduler = (await runScheduler(services)).close;
+  const fresh = Array.from({ length: 20 }, () => ({
+    workflowId: "sleeper",
+    correlationId: "fresh",
+    input: { duration: "PT0.1S" },
+  }));
+  await startInstances(services, caller, fresh);
+  await eventually(
+    "the fresh ones",
+    async () => (await completed("fresh")).length === fresh.length,
+  );
+  const late = (await completed("overdue")).length;
+  await eventually("the backlog", async () => (await completed("overdue")).length === overdue, {
+    timeoutMs: 30_000,
+  });
+
+  expect(late).toBeLessThan(overdue);
+  const all = await completed("overdue");
+  const inOrderOfTime = all.toSorted((a, b) => (a.id < b.id ? -1 : 1));
+  const moved = all.map((instance, index) => Math.abs(index - inOrderOfTime.indexOf(instance)));
+  expect(Math.max(...moved)).toBeLessThan(200);
+  expect(mostInASecond(all.map(({ completed_at }) => completed_at.getTime()))).toBeLessThan(700);
+});
+
+test("jobs whose step is gone, settled or further on are removed, and no others", async () => {
+  await registerDefinition(services, caller, {
+    id: "task",
+    steps: [{ stepId: "a", type: "TASK", taskId: "noop" }],
+  });
+  const start = async () =>
+    (await startInstance(services, caller, { workflowId: "task" })).instance;
+  const [live, settled, further, fresh] = [
+    await start(),
+    await start(),
+    await start(),
+    await start(),
+  ];
+  const { db } = services.database;
+  await sql`insert into workers (id, host, pid, tasks, queues)
+    values (gen_random_uuid(), 'here', 1, '{}', '{default}')`.execute(db);
+  await sql`update step_executions set status = 'COMPLETED', look_at = null
+    where instance_id in (${settled.snapshot.id}, ${fresh.snapshot.id})`.execute(db);
+  await sql`update step_executions set fence = 1, look_at = now() + interval '1 hour'
+    where instance_id = ${further.snapshot.id}`.execute(db);
+  const gone = { ...jobOf(live.snapshot.id), path: "gone" };
+  await services.queue.addSteps([{ job: gone, queue: "default", priority: 0, delayMs: 3_600_000 }]);
+  const jobs = [
+    jobOf(live.snapshot.id),
+    jobOf(settled.snapshot.id),
+    jobOf(further.snapshot.id),
+    gone,
+  ];
+  await ageJobs(jobs);
+
+  stopScheduler = (await runScheduler(services)).close;
+  const left = [stepJobId(jobOf(live.snapshot.id)), stepJobId(jobOf(fresh.snapshot.id))];
+  const known = () =>
+    services.queue.known("default", [...jobs, jobOf(fresh.snapshot.id)].map(stepJobId));
+  await eventually("their removal", async () => (await known()).size <= left.length);
+
+  expect([...(await known())].toSorted()).toEqual(left.toSorted());
+  expect(await metric("millrace_reconciler_found_total", "orphans")).toBe(3);
+  await eventually(
+    "the count",
+    async () => (await metric("millrace_reconciler_repaired_total", "orphans")) === 3,
+  );
+});
+
+test("what was found, made good, and how long the oldest waited is told by kind", async () => {
+  await registerDefinition(services, caller, {
+    id: "task",
+    steps: [{ stepId: "a", type: "TASK", taskId: "noop" }],
+  });
+  const { instance } = await startInstance(services, caller, { workflowId: "task" });
+  await redis.flush();
+  await sql`update step_executions set look_at = now() - interval '90 s'`.execute(
+    services.database.db,
+  );
+
+  stopScheduler = (await runScheduler(services)).close;
+  const jobId = stepJobId(jobOf(instance.snapshot.id));
+  await eventually(
+    "its job",
+    async () => (await services.queue.known("default", [jobId])).size > 0,
+  );
+
+  expect(await metric("millrace_reconciler_found_total", "steps")).toBe(1);
+  await eventually(
+    "the end of the wait",
+    async () => (await metric("millrace_reconciler_oldest_seconds", "steps")) === 0,
+  );
+});
+
+test("what was not added while Redis was away or full is due once it takes jobs, though the processes of that time are gone", async () => {
+  const folder = await createTemporaryFolder();
+  const server = await openRedis({ dataDir: folder.path });
+  if (!server) throw new Error("the tests need a real Redis");
+  onTestFinished(async () => {
+    await server.stop("kill");
+    await folder.remove();
+  });
+  await registerDefinition(services, caller, {
+    id: "task",
+    steps: [{ stepId: "a", type: "TASK", taskId: "noop" }],
+  });
+  const full = async (bytes: string) => {
+    const client = new Redis(server.url);
+    await client.config("SET", "maxmemory", bytes);
+    client.disconnect();
+  };
+  const first = await open(server.url);
+  await full("1");
+  const ids = [await startTask(first)];
+  await closeServices(first);
+  await server.stop("kill");
+
+  const second = await open(server.url);
+  const scheduler = await runScheduler(second);
+  ids.push(await startTask(second));
+  await scheduler.close();
+  await closeServices(second);
+  const third = await open(server.url);
+  stopScheduler = (await runScheduler(third)).close;
+  ids.push(await startTask(third));
+  await sleep(2_500);
+  const { rows } = await sql<{ looks: number }>`select looks from step_executions`.execute(
+    services.database.db,
+  );
+  await server.start();
+
+  expect(rows.map(({ looks }) => looks)).toEqual([0, 0, 0]);
+  const known = () =>
+    third.queue.known(
+      "default",
+      ids.map((id) => stepJobId(jobOf(id))),
+    );
+  await eventually("their jobs", async () => (await known()).size === ids.length);
+  await stopScheduler();
+  stopScheduler = undefined;
+  await closeServices(third);
+}, 30_000);
+
+async function startTask(using: Services): Promise<string> {
+  return (await startInstance(using, caller, { workflowId: "task" })).instance.snapshot.id;
+}
+
+function open(redisUrl: string): Promise<Services> {
+  return openServices({
+    name: "test",
+    databaseUrl: database.url,
+    redisUrl,
+    queueBackend: "redis",
+    keyPrefix: redis.prefix,
+    poolSize: 10,
+    logLevel: "silent",
+  });
+}
+
+function jobOf(instanceId: string): StepJob {
+  const place = { path: "a", iteration: 1, attempt: 1, fence: 0, taskId: "noop" };
+  return { tenantId: "default", instanceId, ...place };
+}
+
+/** As if they had been added a minute ago. */
+async function ageJobs(jobs: readonly StepJob[]): Promise<void> {
+  const client = new Redis(redis.url);
+  for (const job of jobs) {
+    const key = `${redis.prefix}:steps.default:${stepJobId(job)}`;
+    await client.hset(key, "timestamp", Date.now() - 60_000);
+  }
+  client.disconnect();
+}
+
+/** In the order in which they ended. */
+async function completed(correlationId: string) {
+  const { rows } = await sql<{ id: string; completed_at: Date }>`
+    select id, completed_at from workflow_instances
+    where correlation_id = ${correlationId} and status = 'COMPLETED'
+    order by completed_at`.execute(services.database.db);
+  return rows;
+}
+
+function mostInASecond(times: readonly number[]): number {
+  const from = times.map((start) => times.filter((t) => t >= start && t < start + 1_000).length);
+  return Math.max(...from);
+}
+
+async function metric(name: string, kind: string): Promise<number | undefined> {
+  const line = (await services.metrics.text())
+    .split("\n")
+    .find((each) => each.startsWith(`${name}{kind="${kind}"}`));
+  return line === undefined ? undefined : Number(line.split(" ").at(-1));
+}

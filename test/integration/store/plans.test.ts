@@ -1,0 +1,165 @@
+import { randomUUID } from "node:crypto";
+import {
+  makeMissedDue,
+  nextTimerDue,
+  openDatabase,
+  orphansAmong,
+  overdueAttempts,
+  takeDueSteps,
+  takeDueTimers,
+  takeLapsedSteps,
+  unappliedMatches,
+  unmatchedEvents,
+  waitsNotLookedBack,
+  type DatabaseHandle,
+  type Db,
+} from "@millrace/store";
+import { createDatabase, type TestDatabase } from "@millrace/testkit";
+import { sql } from "kysely";
+import { afterAll, beforeAll, expect, test } from "vitest";
+
+// What the scheduler asks once a second costs next to nothing when there is nothing to do, however much
+// is stored: each question has an index that holds only rows of its kind.
+
+const settled = 100_000;
+let database: TestDatabase;
+/** One connection: its prepared statements are the ones that are explained. */
+let handle: DatabaseHandle;
+let db: Db;
+
+beforeAll(async () => {
+  database = await createDatabase();
+  handle = await openDatabase({ url: database.url, poolSize: 1 });
+  ({ db } = handle);
+  await fill();
+  await askAll();
+}, 120_000);
+afterAll(async () => {
+  await handle?.close();
+  await database?.drop();
+});
+
+interface Question {
+  /** Of the prepared statement. */
+  readonly name: string;
+  readonly values: readonly (string | number | null)[];
+  /** Which find the rows. What they are joined to is found by primary keys. */
+  readonly indexes: readonly string[];
+}
+
+const questions: readonly Question[] = [
+  { name: "due_steps", values: [500], indexes: ["step_executions_look"] },
+  { name: "lapsed_steps", values: [4_000, 5, 500], indexes: ["step_executions_held"] },
+  { name: "overdue_attempts", values: [500], indexes: ["step_executions_held"] },
+  { name: "unmatched_events", values: [2_000, 500], indexes: ["events_unmatched"] },
+  { name: "waits_not_looked_back", values: [2_000, 500], indexes: ["waits_not_looked_back"] },
+  { name: "unapplied_matches", values: [2_000, 500], indexes: ["waits_unapplied"] },
+  { name: "take_timers", values: [200, 5_000, null, 0], indexes: ["timers_look"] },
+  { name: "take_timers", values: [100, 5_000, null, 30_000], indexes: ["timers_look"] },
+  { name: "next_timer", values: [], indexes: ["timers_look"] },
+  {
+    name: "make_due",
+    values: ["2026-01-01", 5_000, 0, 2_000, "2026-01-01", "2026-01-02"],
+    indexes: ["step_executions_look"],
+  },
+];
+
+test.for(questions)(
+  "$name reads its index, and nothing of $indexes that has settled",
+  async ({ name, values, indexes }) => {
+    const plan = await planOf(name, values);
+
+    const nodes = nodesOf(plan);
+    const first = nodes
+      .flatMap((node) => node["Index Name"] ?? [])
+      .filter((index) => !index.endsWith("_pkey"));
+    expect([...new Set(first)]).toEqual(indexes);
+    expect(nodes.filter((node) => node["Node Type"] === "Seq Scan")).toEqual([]);
+    expect(Math.max(...nodes.map((node) => node["Actual Rows"]))).toBeLessThanOrEqual(1);
+    expect(plan["Shared Hit Blocks"] + plan["Shared Read Blocks"]).toBeLessThan(20);
+  },
+);
+
+test("jobs are looked up by the primary key, one row each", async () => {
+  const { rows } = await sql<{ instance_id: string }>`
+    select instance_id from step_executions limit 100`.execute(db);
+  const jobs = rows.map(({ instance_id: instanceId }) => jobOf(instanceId));
+  await orphansAmong(db, jobs);
+
+  const before = await tuplesRead();
+  const orphans = await orphansAmong(db, jobs);
+  const after = await tuplesRead();
+
+  expect(orphans).toHaveLength(100);
+  expect(after.scanned - before.scanned).toBe(0);
+  expect(after.fetched - before.fetched).toBe(100);
+});
+
+/** What an installation has that has done much and has nothing to do. */
+async function fill(): Promise<void> {
+  await sql`
+    insert into workflow_instances (tenant_id, id, workflow_id, workflow_version, version, status,
+      status_at, priority, variables, snapshot, created_at, updated_at, completed_at)
+    select 'default', gen_random_uuid(), 'wf', 1, 4, 'COMPLETED', now(), 0, '{}', '{"format":1}',
+      now(), now(), now()
+    from generate_series(1, ${settled}::integer)`.execute(db);
+  await sql`
+    insert into step_executions (tenant_id, instance_id, path, iteration, step_id, type, status,
+      attempt, task_id, queue, created_at, completed_at, worker_id)
+    select 'default', id, 'a', 1, 'a', 'TASK', 'COMPLETED', 1, 'noop', 'default', now(), now(),
+      gen_random_uuid()
+    from workflow_instances`.execute(db);
+  await sql`
+    insert into events (tenant_id, id, pattern, payload, occurred_at, received_at, actor, matched_at)
+    select 'default', 'e' || n, 'p', '{}', now(), now() - interval '1 h', 'a', now()
+    from generate_series(1, ${settled}::integer) n`.execute(db);
+  await sql`vacuum analyze`.execute(db);
+}
+
+async function askAll(): Promise<void> {
+  await takeDueSteps(db, 500);
+  await takeLapsedSteps(db, { lapseMs: 4_000, mostDeliveries: 5, limit: 500 });
+  await overdueAttempts(db, 500);
+  await unmatchedEvents(db, 2_000, 500);
+  await waitsNotLookedBack(db, 2_000, 500);
+  await unappliedMatches(db, 2_000, 500);
+  await takeDueTimers(db, 200, 5_000);
+  await nextTimerDue(db);
+  await makeMissedDue(db, new Date(0), new Date(1));
+}
+
+interface PlanNode {
+  readonly "Node Type": string;
+  readonly "Index Name"?: string;
+  readonly "Actual Rows": number;
+  readonly "Shared Hit Blocks": number;
+  readonly "Shared Read Blocks": number;
+  readonly Plans?: readonly PlanNode[];
+}
+
+async function planOf(name: string, values: Question["values"]): Promise<PlanNode> {
+  const list = values.map((value) => (value === null ? "null" : `'${value}'`)).join(", ");
+  const execute = `execute "${name}"${list === "" ? "" : `(${list})`}`;
+  const { rows } = await sql<{ "QUERY PLAN": readonly { readonly Plan: PlanNode }[] }>`
+    explain (analyze, buffers, format json) ${sql.raw(execute)}`.execute(db);
+  const answer = rows[0]?.["QUERY PLAN"];
+  const [plan] = typeof answer === "string" ? JSON.parse(answer) : (answer ?? []);
+  return plan.Plan;
+}
+
+function nodesOf(plan: PlanNode): readonly PlanNode[] {
+  return [plan, ...(plan.Plans ?? []).flatMap(nodesOf)];
+}
+
+function jobOf(instanceId: string) {
+  const place = { path: "a", iteration: 1, attempt: 1, fence: 0, jobId: randomUUID() };
+  return { tenantId: "default", instanceId, ...place };
+}
+
+async function tuplesRead() {
+  await sql`select pg_stat_force_next_flush()`.execute(db);
+  const { rows } = await sql<{ scanned: number; fetched: number }>`
+    select seq_tup_read as scanned, idx_tup_fetch as fetched from pg_stat_user_tables
+    where relname = 'step_executions'`.execute(db);
+  return rows[0] ?? { scanned: 0, fetched: 0 };
+}
