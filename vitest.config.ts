@@ -13,6 +13,9 @@ const withServices = {
   hookTimeout: 60_000,
 };
 
+/** What the chaos run plans and how it judges, without any process. */
+const pureChaos = ["test/chaos/plan.test.ts", "test/chaos/oracle.test.ts"];
+
 export default defineConfig({
   resolve: { conditions },
   ssr: { resolve: { conditions: nodeConditions } },
@@ -31,6 +34,7 @@ export default defineConfig({
             "packages/*/test/**/*.test.ts",
             "apps/*/test/**/*.test.ts",
             "test/architecture/**/*.test.ts",
+            ...pureChaos,
           ],
         },
       },

@@ -1,4 +1,4 @@
-// The entry of `npm run demo`, `npm test` and `npm run bench`: sets up what is missing, then hands
+// The entry of `npm run demo`, `test`, `bench` and `test:chaos`: sets up what is missing, then hands
 // over to the built program. Built-in modules only, since in a bare clone there is nothing else.
 import { spawn } from "node:child_process";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
@@ -21,7 +21,13 @@ const verbs = {
     if (!process.env.REDIS_URL && !installRedisOnDebian(say)) {
       throw new Failure(`The tests need a real Redis: ${howToGetRedis}.`);
     }
+    await buildChaos();
     await node(tool("vitest", "vitest.mjs"), "run", ...args);
+  },
+
+  chaos: async (args) => {
+    await buildChaos();
+    await node(join(root, "test/chaos/dist/chaos/run.js"), ...args);
   },
 
   // The benchmarks are TypeScript with a project of their own, built on top of the packages.
@@ -97,6 +103,11 @@ async function build() {
     .flatMap((group) => readdirSync(join(root, group)).map((name) => join(group, name)))
     .filter((folder) => existsSync(join(root, folder, "tsconfig.json")));
   await node(tool("typescript", "bin/tsc"), "-b", ...projects);
+}
+
+/** The chaos run, like the benchmarks, is a project of its own on top of the packages. */
+function buildChaos() {
+  return node(tool("typescript", "bin/tsc"), "-b", "test/chaos");
 }
 
 function tool(name, file) {

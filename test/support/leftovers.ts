@@ -1,6 +1,11 @@
 import { eventually } from "@millrace/testkit";
 import type { Redis } from "ioredis";
-import type { Installation } from "./installation.ts";
+
+/** The stores behind the product's back. */
+export interface Stores {
+  query<Row extends object>(text: string): Promise<Row[]>;
+  withRedis<T>(use: (redis: Redis) => Promise<T>): Promise<T>;
+}
 
 export interface LeftoverOptions {
   /**
@@ -20,18 +25,18 @@ export interface LeftoverOptions {
  * little to wait for.
  */
 export async function expectNothingLeft(
-  installation: Installation,
+  stores: Stores,
   { alsoOfTheDead = false }: LeftoverOptions = {},
 ): Promise<void> {
   let last: readonly string[] = [];
   const look = async (tolerated: (redis: Redis) => Promise<ReadonlySet<string>>) => {
-    last = await leftovers(installation, tolerated);
+    last = await leftovers(stores, tolerated);
     return last.length === 0;
   };
   const what = "nothing to be left of ended instances";
   await eventually(what, () => look(nothing), { timeoutMs: 3_000, intervalMs: 50 })
     .catch(async () => {
-      await installation.withRedis(expireLocks);
+      await stores.withRedis(expireLocks);
       const tolerated = alsoOfTheDead ? nothing : activeJobs;
       return eventually(what, () => look(tolerated), { timeoutMs: 60_000, intervalMs: 200 });
     })
@@ -63,11 +68,11 @@ async function expireLocks(redis: Redis): Promise<void> {
 }
 
 async function leftovers(
-  installation: Installation,
+  stores: Stores,
   tolerated: (redis: Redis) => Promise<ReadonlySet<string>>,
 ): Promise<readonly string[]> {
-  const rows = await installation.query<{ what: string }>(leftRows);
-  const jobs = await installation.withRedis(async (redis) => {
+  const rows = await stores.query<{ what: string }>(leftRows);
+  const jobs = await stores.withRedis(async (redis) => {
     const allowed = await tolerated(redis);
     return (await leftJobs(redis)).filter((key) => !allowed.has(key));
   });

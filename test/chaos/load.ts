@@ -1,0 +1,189 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import type { InstanceView } from "@millrace/contract";
+import { seenOf, type Answer, type LoggingClient } from "./client.ts";
+import { chain } from "./definitions.ts";
+import type { CasePlan } from "./load-plan.ts";
+import type { Seen } from "./record.ts";
+
+/** What the load needs to know of the run. */
+export interface LoadOptions {
+  readonly client: LoggingClient;
+  readonly durationMs: number;
+  /** On `performance.now()`: nobody waits beyond it. */
+  readonly deadline: () => number;
+  readonly signal: AbortSignal;
+}
+
+/** More than that at once is put off: a machine that does not keep up is not buried. */
+const mostAtOnce = 150;
+
+/** Starts each case at its time, and returns when all of them have settled, or time is over. */
+export async function runLoad(
+  plan: readonly CasePlan[],
+  { client, durationMs, deadline, signal }: LoadOptions,
+): Promise<void> {
+  const startedAt = performance.now();
+  const running = new Set<Promise<void>>();
+  const stopped = new AbortController();
+  const changing = registerAgain(client, durationMs, AbortSignal.any([signal, stopped.signal]));
+  for (const each of plan) {
+    await sleep(Math.max(0, startedAt + each.atMs - performance.now()));
+    while (running.size >= mostAtOnce) await Promise.race(running);
+    if (signal.aborted || performance.now() > deadline()) break;
+    const driven = drive(each, client, deadline).finally(() => void running.delete(driven));
+    running.add(driven);
+  }
+  await Promise.all(running);
+  stopped.abort();
+  await changing;
+}
+
+/** A new version of the definition now and then: instances stay on theirs. */
+async function registerAgain(
+  client: LoggingClient,
+  durationMs: number,
+  signal: AbortSignal,
+): Promise<void> {
+  for (let marker = 2; marker <= 6 && !signal.aborted; marker += 1) {
+    await sleep(durationMs / 6, undefined, { signal }).catch(() => {});
+    if (signal.aborted) return;
+    await client.insist({
+      operation: "register",
+      method: "PUT",
+      path: "/v1/definitions/chain",
+      subject: `chain ${marker}`,
+      body: chain(marker),
+    });
+  }
+}
+
+async function drive(plan: CasePlan, client: LoggingClient, deadline: () => number): Promise<void> {
+  const one = openCase(plan, client, deadline);
+  switch (plan.scenario) {
+    case "wait_lookback":
+    case "stale":
+      await one.publish();
+      await sleep(plan.pauseMs);
+      await one.start();
+      break;
+    case "wait_instance":
+      await one.start();
+      await sleep(plan.pauseMs);
+      await one.publish();
+      break;
+    case "wait":
+      await one.start();
+      await one.until(({ waiting }) => waiting.includes("wait"));
+      await sleep(plan.pauseMs);
+      await one.publish();
+      break;
+    case "race":
+    case "race_cancelled":
+      await one.start();
+      await one.until(({ waiting }) => waiting.includes("wait"));
+      await sleep(plan.pauseMs);
+      await Promise.all([one.publish(), plan.scenario === "race_cancelled" && one.cancel()]);
+      break;
+    case "cancelled":
+      await one.start();
+      await one.until(({ running }) => running.includes("long"));
+      await sleep(plan.pauseMs);
+      await one.cancel();
+      break;
+    case "saga":
+    case "saga_of_branches":
+      await one.start();
+      if (plan.number % 2 === 0) await one.until(({ waiting }) => waiting.includes("hold"));
+      await sleep(plan.pauseMs);
+      await one.cancel();
+      break;
+    case "chain_once":
+      if (!(await one.startOnce())) return;
+      break;
+    case "chain":
+    case "delay":
+    case "retried":
+    case "parallel_all":
+    case "parallel_any":
+    case "parallel_two":
+    case "map":
+      await one.start();
+      break;
+  }
+  await one.settled();
+}
+
+function openCase(plan: CasePlan, client: LoggingClient, deadline: () => number) {
+  const { number: caseNumber, key, workflowId, input } = plan;
+  let id: string | undefined;
+  const startOf = (idempotencyKey?: string) => ({
+    operation: "start" as const,
+    method: "POST" as const,
+    path: "/v1/instances",
+    subject: key,
+    caseNumber,
+    body: { workflowId, input, correlationId: key },
+    ...(idempotencyKey === undefined ? {} : { idempotencyKey }),
+  });
+  const look = (waitSeconds: number) =>
+    client.once({
+      operation: "look",
+      method: "GET",
+      path: `/v1/instances/${id}?wait=${waitSeconds}`,
+      subject: id ?? "",
+      caseNumber,
+    });
+  const isOver = () => id === undefined || performance.now() > deadline();
+  return {
+    async start() {
+      id = idOf(await client.insist(startOf(key)));
+    },
+    /** False when nobody knows what became of it. */
+    async startOnce() {
+      id = idOf(await client.once(startOf()));
+      return id !== undefined;
+    },
+    publish: () =>
+      client.insist({
+        operation: "publish",
+        method: "POST",
+        path: "/v1/events",
+        subject: `event-${key}`,
+        caseNumber,
+        body: { id: `event-${key}`, pattern: "chaos.paid", payload: { key } },
+      }),
+    cancel: async () =>
+      isOver()
+        ? undefined
+        : client.insist({
+            operation: "cancel",
+            method: "POST",
+            path: `/v1/instances/${id}/cancel`,
+            subject: id ?? "",
+            caseNumber,
+            body: { reason: "chaos" },
+          }),
+    /** Looks until the instance stands there, or has ended. */
+    async until(isThere: (seen: Seen) => boolean) {
+      for (let pauseMs = 100; !isOver(); pauseMs = Math.min(pauseMs * 1.5, 1_000)) {
+        const seen = seenIn(await look(0));
+        if (seen && (isThere(seen) || seen.isSettled)) return;
+        await sleep(pauseMs);
+      }
+    },
+    async settled() {
+      while (!isOver()) {
+        if (seenIn(await look(5))?.isSettled) return;
+        await sleep(200);
+      }
+    },
+  };
+}
+
+function idOf(answer: Answer | undefined): string | undefined {
+  return answer && answer.status < 300 ? (answer.body as InstanceView).id : undefined;
+}
+
+function seenIn(answer: Answer | undefined): Seen | undefined {
+  return answer?.status === 200 ? seenOf(answer.body as InstanceView) : undefined;
+}

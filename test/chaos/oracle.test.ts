@@ -1,0 +1,539 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import type { HistoryEntry, InstanceView, StepView } from "@millrace/contract";
+import { expect, test } from "vitest";
+import type { CasePlan, Scenario } from "./load-plan.ts";
+import { judge } from "./oracle.ts";
+import type { FaultRecord, RequestRecord, RunRecord } from "./record.ts";
+
+// An oracle that finds nothing proves nothing unless it can find something. The fixture is the record
+// of a real run in which all was well, one case of each kind; each forgery breaks one promise in it.
+
+/** A case of the fixture, to be tampered with. */
+interface Forgery {
+  readonly plan: Loose<CasePlan>;
+  readonly requests: Loose<RequestRecord>[];
+  readonly entries: Loose<RunRecord["entries"][number]>[];
+  readonly faults: FaultRecord[];
+  readonly instances: { view: View; viewAgain: View; history: Loose<HistoryEntry>[] }[];
+  readonly view: View;
+  readonly history: Loose<HistoryEntry>[];
+  step(stepId: string): Loose<StepView>;
+  request(operation: RequestRecord["operation"]): Loose<RequestRecord>;
+  told(kind: string, step: string): Loose<RunRecord["entries"][number]>[];
+}
+
+type Loose<T> = { -readonly [Key in keyof T]: T[Key] } & { details?: Record<string, unknown> };
+type View = Loose<InstanceView>;
+
+const quiet = JSON.parse(
+  readFileSync(join(import.meta.dirname, "../fixtures/chaos/quiet.json"), "utf8"),
+) as RunRecord;
+
+/** The n-th case of that scenario, alone, as a record of its own. */
+function forge(scenario: Scenario, index: number, tamper: (forgery: Forgery) => void): RunRecord {
+  const plan = structuredClone(quiet.cases.filter((each) => each.scenario === scenario)[index]);
+  if (!plan) throw new Error(`the fixture has no ${scenario} ${index}`);
+  const instances = quiet.instances
+    .filter(({ view }) => view.correlationId === plan.key)
+    .map(({ view, history }) => structuredClone({ view, viewAgain: view, history }));
+  const [{ view, history } = {}] = instances;
+  if (!view || !history) throw new Error(`the fixture has no instance of ${plan.key}`);
+  const record = structuredClone({
+    cases: [plan],
+    requests: quiet.requests.filter(({ caseNumber }) => caseNumber === plan.number),
+    entries: quiet.entries.filter(({ instance }) => instance === view.id),
+    faults: [],
+  });
+  const forgery = {
+    ...record,
+    instances,
+    plan,
+    view,
+    history,
+    step: (stepId: string) => found(view.state.steps[stepId], stepId),
+    request: (operation: string) =>
+      found(
+        record.requests.find((each) => each.operation === operation),
+        operation,
+      ),
+    told: (kind: string, step: string) =>
+      record.entries.filter((each) => each.details["kind"] === kind && each.step === step),
+  };
+  tamper(forgery as unknown as Forgery);
+  return { ...record, instances };
+}
+
+function found<T>(value: T | undefined, name: string): T {
+  if (value === undefined) throw new Error(`the fixture has no ${name}`);
+  return value;
+}
+
+test("a record in which all is well is without a finding, alone and with the others", () => {
+  const alone = quiet.cases.map(({ scenario, number }) => {
+    const index = quiet.cases
+      .filter((each) => each.scenario === scenario)
+      .findIndex((each) => each.number === number);
+    return judge(forge(scenario, index, () => {}));
+  });
+  const whole = judge({
+    ...quiet,
+    instances: quiet.instances.map((each) => ({ ...each, viewAgain: each.view })),
+  });
+
+  expect(alone.flat()).toEqual([]);
+  expect(whole).toEqual([]);
+});
+
+type Case = readonly [
+  promise: string,
+  what: string,
+  scenario: Scenario,
+  tamper: (forgery: Forgery) => void,
+  index?: number,
+];
+
+const lastChange = (history: Loose<HistoryEntry>[], type: string) =>
+  found(
+    history.findLast((each) => each.type === type),
+    type,
+  );
+
+const forgeries: readonly Case[] = [
+  ["P1", "an accepted start is gone", "chain", ({ instances }) => void instances.splice(0)],
+  [
+    "P1",
+    "one start has become two instances",
+    "chain",
+    ({ instances, view, history }) => {
+      const twin = { ...structuredClone(view), id: "a-twin" };
+      instances.push({ view: twin, viewAgain: twin, history });
+    },
+  ],
+  [
+    "P1",
+    "a repeated start is answered with another instance",
+    "chain",
+    ({ requests, request }) => {
+      const again = structuredClone(request("start"));
+      again.seen = (again.seen ?? []).map((seen) => ({ ...seen, id: "another" }));
+      requests.push(again);
+    },
+  ],
+  [
+    "P1",
+    "an earlier state is seen again",
+    "chain",
+    ({ requests, request, view }) => {
+      const look = structuredClone(request("look"));
+      const seen = look.seen?.map((each) => ({ ...each, status: view.status, version: 2 }));
+      const at = found(requests.at(-1), "request").answeredAt + 10;
+      requests.push({ ...look, seen, sentAt: at, answeredAt: at + 1 } as Loose<RequestRecord>);
+    },
+  ],
+  [
+    "P1",
+    "an accepted cancel has not cancelled",
+    "cancelled",
+    ({ view, history }) => {
+      view.status = "COMPLETED";
+      lastChange(history, "workflow.status").data = { from: "RUNNING", to: "COMPLETED" };
+    },
+  ],
+  [
+    "P1",
+    "an event that was counted has had no effect",
+    "wait_instance",
+    ({ request, step, entries, told }) => {
+      const { published } = request("publish");
+      request("publish").published = { ...found(published, "answer"), delivered: 1 };
+      step("wait").status = "CANCELLED";
+      for (const entry of [...told("run", "met"), ...told("outcome", "met")]) {
+        entries.splice(entries.indexOf(entry), 1);
+      }
+    },
+  ],
+  [
+    "P2",
+    "it was seen COMPLETED, and RUNNING later",
+    "chain",
+    ({ requests, request, view }) => {
+      const at = found(requests.at(-1), "request").answeredAt + 10;
+      const look = structuredClone(request("look"));
+      const seen = look.seen?.map((each) => ({
+        ...each,
+        status: "RUNNING",
+        version: view.version,
+      }));
+      requests.push({ ...look, seen, sentAt: at, answeredAt: at + 1 } as Loose<RequestRecord>);
+    },
+  ],
+  [
+    "P2",
+    "history goes on after the end",
+    "chain",
+    ({ history }) => {
+      const last = lastChange(history, "workflow.status");
+      history.push({ ...last, data: { from: "COMPLETED", to: "RUNNING" } });
+      history.push({ ...last, data: { from: "RUNNING", to: "COMPLETED" } });
+    },
+  ],
+  [
+    "P2",
+    "a version is missing in history",
+    "chain",
+    ({ history }) => {
+      const gone = history.filter(({ version }) => version === 2);
+      for (const each of gone) history.splice(history.indexOf(each), 1);
+    },
+  ],
+  [
+    "P2",
+    "it changed after it had come to rest",
+    "chain",
+    ({ instances, view }) => {
+      Object.assign(found(instances[0], "instance"), {
+        viewAgain: { ...view, version: view.version + 1 },
+      });
+    },
+  ],
+  [
+    "P3",
+    "the stored output is not that of a run of the step",
+    "chain",
+    ({ step, told }) => {
+      step("three").output = { record: found(told("outcome", "two")[0], "outcome").seq };
+    },
+  ],
+  [
+    "P3",
+    "a run under another key",
+    "chain",
+    ({ entries, told }) => {
+      const run = structuredClone(found(told("run", "two")[0], "run"));
+      entries.push({ ...run, seq: 1_000_000, idempotencyKey: "another" });
+    },
+  ],
+  [
+    "P3",
+    "a step saw an outcome that is not stored",
+    "chain",
+    ({ told }) => {
+      Object.assign(found(told("run", "three")[0], "run").details ?? {}, { saw: 1 });
+    },
+  ],
+  [
+    "P3",
+    "a step ran before the one before it had an outcome",
+    "chain",
+    ({ told }) => {
+      const outcome = found(told("outcome", "one")[0], "outcome");
+      found(told("run", "two")[0], "run").receivedAt = outcome.receivedAt - 1;
+    },
+  ],
+  [
+    "P3",
+    "an attempt is counted that nobody made",
+    "retried",
+    ({ step }) => {
+      step("flaky").attempts += 1;
+    },
+  ],
+  [
+    "P3",
+    "a retry of an attempt that has not failed",
+    "retried",
+    ({ entries, told }) => {
+      for (const failed of told("failed", "flaky")) entries.splice(entries.indexOf(failed), 1);
+    },
+  ],
+  [
+    "P3",
+    "an execution has ended twice",
+    "chain",
+    ({ history }) =>
+      void history.push(structuredClone(lastChange(history, "workflow.step.completed"))),
+  ],
+  [
+    "P4",
+    "an event that was published to an open wait is lost",
+    "wait",
+    ({ request, step, entries, told, view }) => {
+      const { published } = request("publish");
+      request("publish").published = { ...found(published, "answer"), delivered: 0 };
+      step("wait").status = "WAITING";
+      view.status = "WAITING_FOR_EVENT";
+      for (const entry of [...told("run", "met"), ...told("outcome", "met")]) {
+        entries.splice(entries.indexOf(entry), 1);
+      }
+    },
+  ],
+  [
+    "P4",
+    "an event within the lookback is not found",
+    "wait_lookback",
+    ({ step, view }) => {
+      step("wait").status = "WAITING";
+      view.status = "WAITING_FOR_EVENT";
+    },
+  ],
+  [
+    "P4",
+    "an event from before the wait meets it by luck",
+    "stale",
+    ({ step, plan, told }) => {
+      Object.assign(step("wait"), { status: "COMPLETED", output: { id: `event-${plan.key}` } });
+      for (const run of told("run", "late")) Object.assign(run, { step: "met" });
+    },
+  ],
+  [
+    "P4",
+    "the wait took somebody else's event",
+    "wait",
+    ({ step }) => void (step("wait").output = { id: "event-of-another" }),
+  ],
+  [
+    "P5",
+    "event and timeout have both won",
+    "race",
+    ({ entries, told }) => {
+      const run = structuredClone(found(told("run", "met")[0], "run"));
+      entries.push({ ...run, seq: 1_000_000, step: "late", idempotencyKey: "late" });
+    },
+  ],
+  [
+    "P5",
+    "the event was counted, and the timeout won",
+    "race",
+    ({ request }) => {
+      const { published } = request("publish");
+      request("publish").published = { ...found(published, "answer"), delivered: 1 };
+    },
+    1,
+  ],
+  [
+    "P5",
+    "the event was counted as missed, and won",
+    "race",
+    ({ request }) => {
+      const { published } = request("publish");
+      request("publish").published = { ...found(published, "answer"), delivered: 0 };
+    },
+  ],
+  [
+    "P6",
+    "a delay ended early, by the ledger's clock",
+    "delay",
+    ({ told }) => {
+      const outcome = found(told("outcome", "before")[0], "outcome");
+      found(told("run", "after")[0], "run").receivedAt = outcome.receivedAt + 100;
+    },
+  ],
+  [
+    "P6",
+    "a delay ended early, by the product's word",
+    "delay",
+    ({ step }) => {
+      step("rest").completedAt = step("rest").startedAt;
+    },
+  ],
+  [
+    "P6",
+    "a timer was forgotten until much later",
+    "delay",
+    ({ told }) => {
+      found(told("run", "after")[0], "run").receivedAt += 120_000;
+    },
+  ],
+  [
+    "P6",
+    "a timeout came early",
+    "stale",
+    ({ told }) => {
+      const outcome = found(told("outcome", "before")[0], "outcome");
+      found(told("run", "late")[0], "run").receivedAt = outcome.receivedAt + 100;
+    },
+  ],
+  [
+    "P6",
+    "a retry came before its time",
+    "retried",
+    ({ told }) => {
+      const failed = found(told("failed", "flaky")[0], "failure");
+      const again = told("run", "flaky").find(({ attempt }) => attempt === 2);
+      found(again, "retry").receivedAt = failed.receivedAt + 50;
+    },
+  ],
+  [
+    "P8",
+    "the join did not wait for all",
+    "parallel_all",
+    ({ told }) => {
+      found(told("outcome", "r2")[0], "outcome").seq += 1_000_000;
+    },
+  ],
+  [
+    "P8",
+    "the join did not wait for two",
+    "parallel_two",
+    ({ told }) => {
+      for (const name of ["p", "q"]) {
+        for (const outcome of told("outcome", `${name}2`)) outcome.seq += 1_000_000;
+      }
+    },
+  ],
+  [
+    "P8",
+    "the join fired twice",
+    "parallel_all",
+    ({ history }) => {
+      const fired = history.find(({ stepId }) => stepId === "after");
+      history.push(structuredClone(found(fired, "after")));
+    },
+  ],
+  [
+    "P8",
+    "a branch went on after the join",
+    "parallel_all",
+    ({ told }) => {
+      found(told("outcome", "q1")[0], "outcome").seq += 1_000_000;
+    },
+  ],
+  [
+    "P8",
+    "the output of a MAP is not in the order of its items",
+    "map",
+    ({ step }) => {
+      step("items").output = (step("items").output as InstanceView[]).toReversed() as never;
+    },
+  ],
+  [
+    "P9",
+    "compensations in the wrong order",
+    "saga",
+    ({ view }) => {
+      Object.assign(view.compensation ?? {}, { plan: view.compensation?.plan.toReversed() });
+    },
+  ],
+  [
+    "P9",
+    "a completed step is not undone",
+    "saga",
+    ({ view }) => {
+      Object.assign(view.compensation ?? {}, { plan: view.compensation?.plan.slice(1) });
+    },
+  ],
+  [
+    "P9",
+    "a compensation ran before the one before it had ended",
+    "saga",
+    ({ told }) => {
+      found(told("run", "undo_a")[0], "run").seq = 0;
+    },
+  ],
+  [
+    "P9",
+    "a failed compensation is not recorded",
+    "saga",
+    ({ view }) => {
+      const { completed = [] } = view.compensation ?? {};
+      Object.assign(view.compensation ?? {}, { failed: [], completed: [...completed, "undo_b"] });
+    },
+  ],
+  [
+    "P9",
+    "the rest is not undone after a failed compensation",
+    "saga",
+    ({ view }) => {
+      const { completed = [] } = view.compensation ?? {};
+      const left = completed.filter((step) => step !== "undo_a");
+      Object.assign(view.compensation ?? {}, { completed: left });
+    },
+  ],
+  [
+    "P9",
+    "nothing is compensated",
+    "saga_of_branches",
+    ({ view }) => void (view.compensation = null),
+  ],
+  [
+    "P9",
+    "what was completed is undone",
+    "retried",
+    ({ entries, told }) => {
+      const run = structuredClone(found(told("run", "before")[0], "run"));
+      entries.push({ ...run, seq: 1_000_000, step: "undo_before", idempotencyKey: "undo" });
+    },
+  ],
+  [
+    "P10",
+    "a MAP runs more items at once than it may",
+    "map",
+    ({ told }) => {
+      const first = found(told("run", "item")[0], "run").seq;
+      for (const [index, outcome] of told("outcome", "item").entries()) {
+        Object.assign(outcome.details ?? {}, { run: first });
+        if (index === 0) outcome.seq = first;
+      }
+    },
+  ],
+  [
+    "P11",
+    "a step began long after the cancel",
+    "cancelled",
+    ({ entries, told, request }) => {
+      const run = structuredClone(found(told("run", "before")[0], "run"));
+      const receivedAt = request("cancel").answeredAt + 30_000;
+      entries.push({ ...run, seq: 1_000_000, receivedAt });
+    },
+  ],
+  [
+    "P11",
+    "a late result moved the workflow on",
+    "cancelled",
+    ({ entries, told, request }) => {
+      const run = structuredClone(found(told("run", "long")[0], "run"));
+      const at = request("cancel").answeredAt;
+      const outcome = { ...run.details, kind: "outcome" };
+      entries.push({ ...run, seq: 1_000_000, receivedAt: at + 10, details: outcome });
+      entries.push({
+        ...run,
+        seq: 1_000_001,
+        receivedAt: at + 20,
+        step: "after",
+        idempotencyKey: "after",
+        details: { ...run.details, saw: 1_000_000 },
+      });
+    },
+  ],
+  [
+    "P11",
+    "what ran was never told of the cancel",
+    "cancelled",
+    ({ entries, told }) => {
+      for (const entry of told("aborted", "long")) entries.splice(entries.indexOf(entry), 1);
+    },
+  ],
+  ["P12", "it stands still", "chain", ({ view }) => void (view.status = "RUNNING")],
+  [
+    "P12",
+    "its compensation never ends",
+    "saga",
+    ({ view }) => void Object.assign(view.compensation ?? {}, { status: "IN_PROGRESS" }),
+  ],
+  [
+    "P13",
+    "it went over to another version",
+    "chain",
+    ({ told }) =>
+      void Object.assign(found(told("run", "two")[0], "run").details ?? {}, { marker: 7 }),
+  ],
+];
+
+for (const [promise, what, scenario, tamper, index = 0] of forgeries) {
+  test(`${promise}: ${what}`, () => {
+    const violations = judge(forge(scenario, index, tamper));
+
+    expect(violations.map((violation) => violation.promise)).toContain(promise);
+  });
+}

@@ -1,0 +1,146 @@
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { closeOnSignal } from "@millrace/devstack";
+import type { LedgerEntry } from "@millrace/testkit";
+import { expectNothingLeft } from "../support/leftovers.ts";
+import { readArguments, usage, type Arguments } from "./arguments.ts";
+import { openClient, type LoggingClient } from "./client.ts";
+import { collect } from "./collect.ts";
+import { DEFINITIONS } from "./definitions.ts";
+import { inject, planFaults, type Group } from "./faults.ts";
+import { runLoad } from "./load.ts";
+import { planLoad } from "./load-plan.ts";
+import { judge, type Violation } from "./oracle.ts";
+import type { FaultRecord, RequestRecord, RunRecord } from "./record.ts";
+import { report, reportAll, type Summary } from "./report.ts";
+import { openRig, type Rig } from "./rig.ts";
+import { watch } from "./watch.ts";
+
+/**
+ * The chaos run: for each group of faults a Millrace of its own, under load, while its servers and
+ * processes are stopped and killed; then the oracle says whether what was promised has held.
+ */
+
+/** For the load to come to rest when the faults are over. Generous: only an end is asked for. */
+const restMs = 180_000;
+
+let wanted: Arguments;
+try {
+  wanted = readArguments(process.argv.slice(2));
+} catch (error) {
+  process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n${usage}\n`);
+  process.exit(2);
+}
+
+const open = new Set<Rig>();
+closeOnSignal(async () => {
+  await Promise.all([...open].map((rig) => rig.close({ isKept: wanted.isKept })));
+});
+const summaries: Summary[] = [];
+for (const group of wanted.groups) summaries.push(await runGroup(group, wanted));
+process.stdout.write(reportAll(wanted, summaries));
+process.exit(summaries.some(({ violations }) => violations.length > 0) ? 1 : 0);
+
+async function runGroup(group: Group, options: Arguments): Promise<Summary> {
+  const { seed, minutes, rate, workers } = options;
+  const durationMs = minutes * 60_000;
+  const lanes = planFaults(seed, group, durationMs);
+  const cases = planLoad(seed, durationMs, rate);
+  say(
+    `${group}: seed ${seed}, ${minutes} minutes, ${lanes.flat().length} faults, ${cases.length} instances`,
+  );
+
+  const rig = await openRig({ workers, isDurable: !options.isQuick });
+  open.add(rig);
+  let isKept = true;
+  try {
+    const requests: RequestRecord[] = [];
+    const faults: FaultRecord[] = [];
+    const deadline = performance.now() + durationMs + restMs;
+    const client = openClient({
+      apiUrls: rig.stack.apiUrls,
+      log: (request) => requests.push(request),
+      deadline: () => deadline,
+    });
+    await registerAll(client);
+
+    const ending = new AbortController();
+    const watching = watch(client, ending.signal);
+    const load = runLoad(cases, {
+      client,
+      durationMs,
+      deadline: () => deadline,
+      signal: new AbortController().signal,
+    });
+    const injecting = inject(
+      lanes,
+      rig.stack,
+      (fault) => faults.push(fault),
+      AbortSignal.timeout(durationMs),
+    );
+    await injecting;
+    say(`${group}: faults are over; coming to rest`);
+    await load;
+    ending.abort();
+    await watching;
+
+    const leaks = await leaksOf(rig);
+    const record: RunRecord = {
+      cases,
+      requests: requests.toSorted((a, b) => a.sentAt - b.sentAt),
+      entries: await entriesAtRest(rig),
+      faults: faults.toSorted((a, b) => a.at - b.at),
+      instances: await collect(rig.stack.apiUrl),
+    };
+    const violations = [...judge(record), ...leaks];
+    isKept = options.isKept || violations.length > 0;
+    if (isKept) writeFileSync(join(rig.folder, "record.json"), JSON.stringify(record));
+    const summary = { group, record, violations };
+    process.stdout.write(report(summary));
+    return summary;
+  } finally {
+    open.delete(rig);
+    const kept = await rig.close({ isKept });
+    if (kept) say(`${group}: logs, data and record.json are in ${kept}`);
+  }
+}
+
+async function registerAll(client: LoggingClient): Promise<void> {
+  for (const definition of DEFINITIONS) {
+    const answer = await client.insist({
+      operation: "register",
+      method: "PUT",
+      path: `/v1/definitions/${definition.id}`,
+      subject: definition.id,
+      body: definition,
+    });
+    if (!answer || answer.status >= 300) {
+      throw new Error(`${definition.id} was refused: ${JSON.stringify(answer?.body)}`);
+    }
+  }
+}
+
+/** Tasks that go on when nobody wants them any more may still have something to tell. */
+async function entriesAtRest({ ledger }: Rig): Promise<readonly LedgerEntry[]> {
+  let entries = await ledger.entries();
+  for (;;) {
+    await sleep(1_000);
+    const later = await ledger.entries();
+    if (later.length === entries.length) return later;
+    entries = later;
+  }
+}
+
+async function leaksOf({ stores }: Rig): Promise<readonly Violation[]> {
+  try {
+    await expectNothingLeft(stores, { alsoOfTheDead: true });
+    return [];
+  } catch (error) {
+    return [{ promise: "leaks", what: error instanceof Error ? error.message : String(error) }];
+  }
+}
+
+function say(line: string): void {
+  process.stderr.write(`${new Date().toISOString().slice(11, 19)} ${line}\n`);
+}
