@@ -16,3 +16,19 @@ export type { Scope } from "./run.ts";
 export type { Documented } from "./spec.ts";
 export { parseTemplate } from "./template.ts";
 export type { Json, Template, TemplateOptions } from "./template.ts";
+export { inspect } from "./inspect.ts";
+export type { Inspection } from "./inspect.ts";
+export type { Mismatch, Roots } from "./infer.ts";
+export {
+  absent,
+  anything,
+  both,
+  described,
+  either,
+  listOf,
+  objectOf,
+  ofType,
+  oneOf,
+  optional,
+} from "./shape.ts";
+export type { KnownType, PlainValue, Shape } from "./shape.ts";

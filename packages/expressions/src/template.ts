@@ -10,6 +10,8 @@ import { ExpressionSyntaxError } from "./errors.ts";
 import type { Problem, ProblemCode, Warning } from "./errors.ts";
 import { asExpressionError, build, rootsOf } from "./expression.ts";
 import type { Built, ExpressionOptions } from "./expression.ts";
+import { infer } from "./infer.ts";
+import type { Report, Roots } from "./infer.ts";
 import { startBudget, toJson } from "./json.ts";
 import type { Budget } from "./json.ts";
 import { limits } from "./limits.ts";
@@ -19,7 +21,10 @@ import { mergeReads } from "./reads.ts";
 import type { Reads } from "./reads.ts";
 import { chargeNewText, startRun } from "./run.ts";
 import type { Code, Run, Scope } from "./run.ts";
-import { toText } from "./values.ts";
+import { anything, either, listOf, objectOf, ofType } from "./shape.ts";
+import type { Shape } from "./shape.ts";
+import type { Node } from "./tree.ts";
+import { toText, typeOf } from "./values.ts";
 
 export type Json =
   | null
@@ -70,13 +75,26 @@ export function parseTemplate(value: Json, options: TemplateOptions = {}): Templ
       ? wholeString(parser, value)
       : partOf(parser, value, []);
   if (parser.problems.length > 0) throw new ExpressionSyntaxError(parser.problems);
-  return {
+  const template: Template = {
     reads: mergeReads(parser.reads),
     warnings: parser.warnings,
     isConstant: part.constant,
     evaluate: (scope) => part.evaluate({ run: startRun(scope), budget: startBudget() }),
   };
+  parts.set(template, part);
+  return template;
 }
+
+const parts = new WeakMap<Template, Part>();
+
+/** The shape of a template's value. Reports, each with the pointer of its string, on the way. */
+export function shapeOfTemplate(template: Template, roots: Roots, report: PlacedReport): Shape {
+  const part = parts.get(template);
+  if (part === undefined) throw new TypeError("not a template made by parseTemplate");
+  return part.shape(roots, report);
+}
+
+export type PlacedReport = (pointer: string) => Report;
 
 interface Parser {
   readonly options: TemplateOptions;
@@ -93,6 +111,7 @@ interface Evaluation {
 
 interface Part {
   readonly constant: boolean;
+  shape(roots: Roots, report: PlacedReport): Shape;
   evaluate(evaluation: Evaluation): unknown;
 }
 
@@ -115,6 +134,10 @@ function arrayPart(parser: Parser, value: readonly Json[], path: Path): Part {
   const parts = value.map((element, index) => partOf(parser, element, [...path, index]));
   return {
     constant: parts.every((part) => part.constant),
+    shape(roots, report) {
+      const shapes = parts.map((part) => part.shape(roots, report));
+      return listOf(() => shapes.reduce(either, anything));
+    },
     evaluate: (evaluation) => parts.map((part) => part.evaluate(evaluation) ?? null),
   };
 }
@@ -125,6 +148,11 @@ function objectPart(parser: Parser, value: Readonly<Record<string, Json>>, path:
   );
   return {
     constant: parts.every(([, part]) => part.constant),
+    shape: (roots, report) =>
+      objectOf(
+        Object.fromEntries(parts.map(([key, part]) => [key, part.shape(roots, report)])),
+        anything,
+      ),
     evaluate(evaluation) {
       const result: Record<string, unknown> = {};
       for (const [key, part] of parts) {
@@ -153,7 +181,12 @@ function isDeeper(value: unknown, levels: number): boolean {
 }
 
 function constant(value: unknown): Part {
-  return { constant: true, evaluate: () => value };
+  return { constant: true, shape: () => shapeOfJson(value), evaluate: () => value };
+}
+
+function shapeOfJson(value: unknown): Shape {
+  const type = typeOf(value);
+  return type === "foreign" ? anything : ofType(type);
 }
 
 /** A string that stands for a whole input: an expression, unless it only holds some. */
@@ -189,6 +222,7 @@ function orLiteral(text: string): string {
 /** An expression and its source. */
 interface Embedded {
   readonly source: string;
+  readonly tree: Node;
   readonly code: Code;
 }
 
@@ -205,7 +239,7 @@ function piecesOf(parser: Parser, text: string, path: Path): readonly (string | 
     const rest = text.slice(start, start + limits.sourceLength + 1);
     const built = embedded(parser, rest, start, path);
     if (built?.end === undefined) return [];
-    pieces.push({ source: rest.slice(0, built.end), code: built.code });
+    pieces.push({ source: rest.slice(0, built.end), tree: built.tree, code: built.code });
     position = start + built.end + 1;
   }
   if (position < text.length) pieces.push(text.slice(position));
@@ -232,7 +266,7 @@ function expressionPart(parser: Parser, text: string, path: Path, hint = ""): Pa
   if (!isAllowedOneMore(parser, path)) return constant(null);
   const built = build(parseWhole(text, rootsOf(parser.options)), text, parser.options);
   collect(parser, built, path, 0, hint);
-  return valuePart({ source: text, code: built.code }, path);
+  return valuePart({ source: text, tree: built.tree, code: built.code }, path);
 }
 
 function valuePart(expression: Embedded, path: Path): Part {
@@ -240,6 +274,7 @@ function valuePart(expression: Embedded, path: Path): Part {
   const depth = path.length;
   return {
     constant: false,
+    shape: (roots, report) => infer(expression.tree, expression.source, roots, report(pointer)),
     evaluate: ({ run, budget }) =>
       placed(run, expression.source, pointer, () => toJson(budget, expression.code(run), depth)),
   };
@@ -249,6 +284,12 @@ function textPart(source: string, pieces: readonly (string | Embedded)[], path: 
   const pointer = pointerOf(path);
   return {
     constant: false,
+    shape(roots, report) {
+      for (const piece of pieces) {
+        if (typeof piece !== "string") infer(piece.tree, piece.source, roots, report(pointer));
+      }
+      return ofType("string");
+    },
     evaluate({ run, budget }) {
       let result = "";
       for (const piece of pieces) {

@@ -1,8 +1,10 @@
-import type { Expression, Json } from "@millrace/expressions";
+import type { Expression, Json, Roots } from "@millrace/expressions";
+import { anything, described, inspect } from "@millrace/expressions";
 import { defaultRetryPolicy } from "../retry.ts";
 import { didYouMean, nearNames } from "./near-name.ts";
 import type { Fields, Outline, StepOutline } from "./outline.ts";
 import { below, fieldsOf, itemsOf, textOf } from "./outline.ts";
+import { shapesOf } from "./shapes.ts";
 import { isLifecyclePattern, lifecycleEvents, patternMatches, reservedPrefix } from "./pattern.ts";
 import type { ProblemList } from "./problem.ts";
 import type { Names, Reading } from "./values.ts";
@@ -17,6 +19,7 @@ import {
   readEventPattern,
   readInput,
   readInterval,
+  readItems,
   readPayloadPath,
   readPlainName,
   readReason,
@@ -37,8 +40,9 @@ export interface StepRead {
 /** Whatever concerns single values: expressions, durations, times, patterns, names. */
 export function checkValues(outline: Outline, list: ProblemList): readonly StepRead[] {
   const { fields, steps, compensationSteps } = outline;
+  const roots = shapesOf(outline);
   const { checker, stepReads } = valueChecker(outline, list);
-  const check = checker();
+  const check = checker(undefined, { names: [], roots });
 
   if (itemsOf(fields["startTriggers"]).length > 0) {
     list.add("/startTriggers", "NOT_SUPPORTED_YET", notYet('"startTriggers"'));
@@ -58,18 +62,13 @@ export function checkValues(outline: Outline, list: ProblemList): readonly StepR
     checkMatcher(own, path, check, list);
     check.text(`${path}/reason`, own["reason"], readReason);
   }
-  const namesInside: Names[] = [];
+  const inside: Surroundings[] = [];
   for (const [index, step] of steps.entries()) {
     // What is around a step comes before it.
-    const names = namesInside[step.parent ?? -1] ?? [];
-    namesInside[index] = step.type === "MAP" ? [...names, ...namesOf(step)] : names;
-    checkStep(step, {
-      check: checker(undefined, names),
-      entering: checker(index, names),
-      list,
-      longest,
-      outline,
-    });
+    const around = inside[step.parent ?? -1] ?? { names: [], roots };
+    const entering = checker(index, around);
+    checkStep(step, { check: checker(undefined, around), entering, list, longest, outline });
+    inside[index] = step.type === "MAP" ? insideOf(step, around) : around;
   }
   for (const { fields: own, path } of compensationSteps) {
     check.text(`${path}/condition`, own["condition"], readCondition);
@@ -78,8 +77,22 @@ export function checkValues(outline: Outline, list: ProblemList): readonly StepR
   return stepReads;
 }
 
-function namesOf({ fields }: StepOutline): Names {
-  return namesOfItem(textOf(fields["itemName"]));
+/** The roots that expressions have in a place, beside those that they have everywhere. */
+interface Surroundings {
+  readonly names: Names;
+  /** What is known of them, and of all others. */
+  readonly roots: Roots;
+}
+
+/** Inside of a MAP there are its items. */
+function insideOf({ fields }: StepOutline, { names, roots }: Surroundings): Surroundings {
+  const itemName = textOf(fields["itemName"]);
+  const { parsed } = readItems(fields["items"] as Json, names);
+  const item = (parsed && inspect(parsed, roots).shape.element?.()) ?? anything;
+  return {
+    names: [...names, ...namesOfItem(itemName)],
+    roots: { ...roots, item, ...(itemName !== undefined && { [itemName]: item }) },
+  };
 }
 
 type Reader<V, T> = (value: V, names?: Names) => Reading<T>;
@@ -96,12 +109,13 @@ function valueChecker(outline: Outline, list: ProblemList) {
 
   /**
    * @param reader The step that is being entered, where there is one.
-   * @param names Roots of the items that the values are inside of.
+   * @param around The items that the values are inside of.
    */
-  const checker = (reader?: number, names: Names = []): Check => {
+  const checker = (reader: number | undefined, { names, roots }: Surroundings): Check => {
     const take = <T>(path: string, reading: Reading<T>): T | undefined => {
       for (const { at, code, message } of reading.problems) list.add(path + at, code, message);
       for (const { at, code, message } of reading.warnings) list.warn(path + at, code, message);
+      checkTypes(path, reading, roots, list);
       const { steps: stepIds } = reading;
       if (stepIds === undefined || stepIds === "ALL" || stepIds.length === 0) return reading.value;
 
@@ -127,6 +141,22 @@ function valueChecker(outline: Outline, list: ProblemList) {
     };
   };
   return { checker, stepReads };
+}
+
+/** What the schemas and the types of steps prove of an expression, and of what its place needs. */
+function checkTypes(
+  path: string,
+  { parsed, wants }: Reading<unknown>,
+  roots: Roots,
+  list: ProblemList,
+): void {
+  if (parsed === undefined || parsed.reads.roots.length === 0) return;
+  const { shape, mismatches } = inspect(parsed, roots);
+  for (const { pointer, code, message } of mismatches) list.add(path + pointer, code, message);
+  if (wants === undefined || mismatches.length > 0) return;
+  if (shape.types.length === 0 || shape.types.includes(wants)) return;
+  const message = `${described({ types: [wants] })} is wanted here, and this is ${described(shape)}`;
+  list.add(path, "TYPE_MISMATCH", message);
 }
 
 interface StepContext {
@@ -182,7 +212,7 @@ function checkStep(step: StepOutline, context: StepContext): void {
       checkBranches(step, list);
       break;
     case "MAP":
-      entering.json(`${path}/items`, fields["items"], readInput);
+      entering.json(`${path}/items`, fields["items"], readItems);
       checkItemName(step, list);
       break;
     case "SUB_WORKFLOW":

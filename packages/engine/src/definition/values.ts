@@ -2,6 +2,7 @@ import type {
   Expression,
   Problem as ExpressionProblem,
   Json,
+  KnownType,
   Reads,
   Template,
   TemplateOptions,
@@ -34,6 +35,10 @@ export interface Reading<T> {
   readonly value?: T;
   readonly problems: readonly Finding<ProblemCode>[];
   readonly warnings: readonly Finding<WarningCode>[];
+  /** What was parsed, where it was an expression or a value that may hold some. */
+  readonly parsed?: Expression | Template;
+  /** Of what type its value must be. */
+  readonly wants?: KnownType;
   /** The steps that its expressions read; absent where it has no expressions. */
   readonly steps?: Reads["steps"];
   /** For each of them the JSON pointers, below the value, of the expressions that read it. */
@@ -89,6 +94,11 @@ export function readInput(value: Json, names = noNames): Reading<Template> {
   });
 }
 
+/** The items of a MAP: an array, or an expression that gives one. */
+export function readItems(value: Json, names = noNames): Reading<Template> {
+  return { ...readInput(value, names), wants: "array" };
+}
+
 /** An ISO-8601 duration, in which `${…}` may give the whole or a part. */
 export function readDuration(text: string, names = noNames): Reading<DurationValue> {
   if (text.includes("${")) {
@@ -97,7 +107,7 @@ export function readDuration(text: string, names = noNames): Reading<DurationVal
     const known = knownValue(value);
     const problem = known && durationProblem(known.value);
     if (problem !== undefined) return faulty("BAD_DURATION", problem);
-    return { ...rest, value: { template: value } };
+    return { ...rest, wants: "string", value: { template: value } };
   }
   const duration = parseDuration(text);
   if (!isRefusal(duration)) return sound({ duration });
@@ -130,7 +140,7 @@ export function readUntil(text: string, names = noNames): Reading<Template> {
   }
   const reading = readTemplate(text, { roots: [...roots, ...names], stringIsExpression: true });
   const known = reading.value && knownValue(reading.value);
-  if (known === undefined) return reading;
+  if (known === undefined) return { ...reading, wants: "string" };
   const time = typeof known.value === "string" ? parseTime(known.value) : undefined;
   if (time !== undefined && !isRefusal(time)) return reading;
   const why = time === undefined ? "is no text" : time.problem;
@@ -144,7 +154,7 @@ export function readEventPattern(text: string, names = noNames): Reading<Templat
   const plain = withStandIns(text, names);
   const pattern = plain === undefined ? {} : parsePattern(plain);
   if (isRefusal(pattern)) return faulty("BAD_PATTERN", `${quote(text)} ${pattern.problem}`);
-  return reading;
+  return { ...reading, wants: "string" };
 }
 
 /** Keys of a path into an event's payload: `id`, `address.city`, `lines[0].sku`, `a["b c"]`. */
@@ -246,7 +256,7 @@ function parsed<T extends Expression | Template>(
     code === "UNKNOWN_PROPERTY" ? [] : [{ at, code, message }],
   );
   return {
-    ...(problems.length === 0 && { value }),
+    ...(problems.length === 0 && { value, parsed: value }),
     problems,
     warnings,
     steps: value.reads.steps,
