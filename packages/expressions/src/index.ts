@@ -32,3 +32,4 @@ export {
   optional,
 } from "./shape.ts";
 export type { KnownType, PlainValue, Shape } from "./shape.ts";
+export { implies, isContradiction, overlapOf } from "./compare.ts";

@@ -3,6 +3,7 @@
  * whatever the values are: a comparison that is always false, a property that is never there, a
  * method or function that always fails. Nothing is reported that some value could make right.
  */
+import { placeOf } from "./analyse.ts";
 import { findMethod } from "./methods.ts";
 import { nearNames } from "./near-names.ts";
 import {
@@ -31,11 +32,24 @@ export interface Mismatch {
   readonly offset: number;
 }
 
-export type Report = (code: Mismatch["code"], message: string, offset: number) => void;
+export interface Report {
+  mismatch(code: Mismatch["code"], message: string, offset: number): void;
+  /** A step's output is read, and nothing in the expression minds whether it is there. */
+  bareOutput(stepId: string): void;
+}
 
 /** The shape of a tree's value; reports on the way. */
 export function infer(node: Node, source: string, roots: Roots, report: Report): Shape {
+  /** Above zero inside what copes with a value that is missing. */
+  let guards = 0;
   return shapeOf(node);
+
+  function guarded(each: Node): Shape {
+    guards += 1;
+    const shape = shapeOf(each);
+    guards -= 1;
+    return shape;
+  }
 
   function shapeOf(each: Node): Shape {
     switch (each.kind) {
@@ -43,8 +57,11 @@ export function infer(node: Node, source: string, roots: Roots, report: Report):
         return oneOf(each.value);
       case "root":
         return (Object.hasOwn(roots, each.name) ? roots[each.name] : undefined) ?? anything;
-      case "member":
+      case "member": {
+        const stepId = guards === 0 ? stepOfOutput(each) : undefined;
+        if (stepId !== undefined) report.bareOutput(stepId);
         return memberNamed(each, shapeOf(each.object), each.key);
+      }
       case "computed": {
         const object = shapeOf(each.object);
         shapeOf(each.key);
@@ -56,7 +73,7 @@ export function infer(node: Node, source: string, roots: Roots, report: Report):
       case "method":
         return methodOf(each);
       case "unary": {
-        const operand = shapeOf(each.operand);
+        const operand = each.operator === "!" ? guarded(each.operand) : shapeOf(each.operand);
         if (each.operator === "!") return ofType("boolean");
         refuseNumber(operand, each.operand, each.operator);
         return ofType("number");
@@ -64,13 +81,13 @@ export function infer(node: Node, source: string, roots: Roots, report: Report):
       case "binary":
         return binaryOf(each);
       case "logical": {
-        const left = shapeOf(each.left);
-        const right = shapeOf(each.right);
+        const left = guarded(each.left);
+        const right = each.operator === "&&" ? guarded(each.right) : shapeOf(each.right);
         return either(each.operator === "&&" ? left : without(left, "undefined", "null"), right);
       }
       case "conditional":
-        shapeOf(each.test);
-        return either(shapeOf(each.consequent), shapeOf(each.alternate));
+        guarded(each.test);
+        return either(guarded(each.consequent), guarded(each.alternate));
       case "array":
         return arrayOf(each);
       case "object":
@@ -96,12 +113,16 @@ export function infer(node: Node, source: string, roots: Roots, report: Report):
         : object.names?.length
           ? `; it has ${object.names.slice(0, 12).join(", ")}`
           : "";
-    report("UNKNOWN_PROPERTY", `${what}${of} has no ${JSON.stringify(key)}${hint}`, each.start);
+    report.mismatch(
+      "UNKNOWN_PROPERTY",
+      `${what}${of} has no ${JSON.stringify(key)}${hint}`,
+      each.start,
+    );
     return anything;
   }
 
   function callOf(each: CallNode): Shape {
-    const given = each.arguments.map(shapeOf);
+    const given = each.arguments.map(copesWithMissing.has(each.name) ? guarded : shapeOf);
     const { takes, gives } = functionSignatures.get(each.name) ?? {};
     const looked = each.name === "merge" ? given : given.slice(0, 1);
     for (const [index, shape] of looked.entries()) {
@@ -111,7 +132,7 @@ export function infer(node: Node, source: string, roots: Roots, report: Report):
       const wanted = described({ types: takes.filter((type) => type !== "null") });
       const [what] = textsOf(argument);
       const message = `${each.name}() takes ${wanted}, and ${what} is ${described(shape)}`;
-      report("TYPE_MISMATCH", message, argument.start);
+      report.mismatch("TYPE_MISMATCH", message, argument.start);
     }
     return gives === undefined ? anything : ofType(...gives);
   }
@@ -128,7 +149,7 @@ export function infer(node: Node, source: string, roots: Roots, report: Report):
     if (present.types.length > 0 && !present.types.some(has)) {
       const [what] = textsOf(each.object);
       const message = `${what} is ${described(present)}, which has no method ${each.name}`;
-      report("TYPE_MISMATCH", message, each.start);
+      report.mismatch("TYPE_MISMATCH", message, each.start);
     }
     const result = methodResults.get(each.name);
     if (result === undefined) return anything;
@@ -137,8 +158,10 @@ export function infer(node: Node, source: string, roots: Roots, report: Report):
   }
 
   function binaryOf(each: BinaryNode): Shape {
-    const left = shapeOf(each.left);
-    const right = shapeOf(each.right);
+    const isComparison = !["+", "-", "*", "/", "%"].includes(each.operator);
+    const look = isComparison ? guarded : shapeOf;
+    const left = look(each.left);
+    const right = look(each.right);
     switch (each.operator) {
       case "===":
       case "!==":
@@ -180,7 +203,7 @@ export function infer(node: Node, source: string, roots: Roots, report: Report):
     const [what, that] = textsOf(each.left, each.right);
     const hint = hintFor(left, right) ?? hintFor(right, left) ?? "";
     const message = `this is always ${always}: ${what} ${isOrIsOneOf(left)}, and ${that} ${isOrIsOneOf(right)}${hint}`;
-    report("TYPE_MISMATCH", message, each.start);
+    report.mismatch("TYPE_MISMATCH", message, each.start);
   }
 
   function checkOrder(each: BinaryNode, left: Shape, right: Shape): void {
@@ -191,10 +214,10 @@ export function infer(node: Node, source: string, roots: Roots, report: Report):
       const [what] = textsOf(at);
       if (isOnly(side, "array", "object")) {
         const message = `this is always false: ${what} is ${described(side)}, which has no order${side.types.includes("array") ? "; size() counts it" : ""}`;
-        report("TYPE_MISMATCH", message, at.start);
+        report.mismatch("TYPE_MISMATCH", message, at.start);
       } else if (isOnly(side, "string") && isOnly(other, "number") && noNumbers(side.values)) {
         const message = `this is always false: ${what} is no number, and it is compared with one`;
-        report("TYPE_MISMATCH", message, at.start);
+        report.mismatch("TYPE_MISMATCH", message, at.start);
       }
     }
   }
@@ -204,7 +227,7 @@ export function infer(node: Node, source: string, roots: Roots, report: Report):
     if (!isNone && !(isOnly(shape, "string") && noNumbers(shape.values))) return;
     const [what] = textsOf(at);
     const message = `${what} is ${described(shape)}, and "${operator}" takes a number`;
-    report("TYPE_MISMATCH", message, at.start);
+    report.mismatch("TYPE_MISMATCH", message, at.start);
   }
 
   function arrayOf({ elements }: ArrayNode): Shape {
@@ -234,6 +257,33 @@ export function infer(node: Node, source: string, roots: Roots, report: Report):
   }
 }
 
+/** Functions whose result says something also where a value is missing. */
+const copesWithMissing: ReadonlySet<string> = new Set([
+  "isDefined",
+  "isEmpty",
+  "coalesce",
+  "type",
+  "has",
+  "equals",
+  "boolean",
+]);
+
+/** The step whose output a node is: `steps.<id>.output` by any of its names. */
+function stepOfOutput(node: Node): string | undefined {
+  if (node.kind !== "member" || node.key !== "output" || node.object.kind !== "member") {
+    return undefined;
+  }
+  const place = placeOf(node.object.object);
+  const path = place && [place.root, ...place.path].join(".");
+  return path !== undefined && stepsPaths.has(path) ? node.object.key : undefined;
+}
+
+const stepsPaths: ReadonlySet<string> = new Set([
+  "steps",
+  "workflow.steps",
+  "workflow.instance.state.steps",
+]);
+
 function mayBeEqual(left: Shape, right: Shape, isStrict: boolean): boolean {
   if (left.types.length === 0 || right.types.length === 0) return true;
   if (left.values !== undefined && right.values !== undefined) {
@@ -255,7 +305,6 @@ function mayBeEqual(left: Shape, right: Shape, isStrict: boolean): boolean {
 }
 
 function equal(left: PlainValue, right: PlainValue, isStrict: boolean): boolean {
-  // oxlint-disable-next-line eqeqeq -- the language's own `==`, on plain values
   return isStrict ? left === right : left == right;
 }
 

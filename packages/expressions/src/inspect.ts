@@ -11,6 +11,8 @@ export interface Inspection {
   readonly shape: Shape;
   /** What is wrong whatever the values are; `pointer` is that of the string in a template. */
   readonly mismatches: readonly (Mismatch & { readonly pointer: string })[];
+  /** Outputs of steps that are read without a care whether they are there. */
+  readonly bareOutputs: readonly { readonly stepId: string; readonly pointer: string }[];
 }
 
 /**
@@ -19,10 +21,14 @@ export interface Inspection {
  */
 export function inspect(value: Expression | Template, roots: Roots): Inspection {
   const mismatches: (Mismatch & { pointer: string })[] = [];
-  const report: PlacedReport = (pointer) => (code, message, offset) => {
-    mismatches.push({ code, message, offset, pointer });
-  };
-  if ("isConstant" in value) return { shape: shapeOfTemplate(value, roots, report), mismatches };
-  const { tree } = originOf(value);
-  return { shape: infer(tree, value.source, roots, report("")), mismatches };
+  const bareOutputs: { stepId: string; pointer: string }[] = [];
+  const report: PlacedReport = (pointer) => ({
+    mismatch: (code, message, offset) => mismatches.push({ code, message, offset, pointer }),
+    bareOutput: (stepId) => bareOutputs.push({ stepId, pointer }),
+  });
+  const shape =
+    "isConstant" in value
+      ? shapeOfTemplate(value, roots, report)
+      : infer(originOf(value).tree, value.source, roots, report(""));
+  return { shape, mismatches, bareOutputs };
 }

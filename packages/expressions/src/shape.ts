@@ -67,13 +67,15 @@ export function either(left: Shape, right: Shape): Shape {
   return {
     types: [...new Set([...left.types, ...right.types])],
     ...(some && others && some.length + others.length <= 200 && { values: [...some, ...others] }),
-    ...(members.every(({ member }) => member !== undefined) && {
-      member: (key: string) => members.map((each) => memberOf(each, key)).reduce(either),
-    }),
+    ...(members.length > 0 &&
+      members.every(({ member }) => member !== undefined) && {
+        member: (key: string) => members.map((each) => memberOf(each, key)).reduce(either),
+      }),
     names: members.flatMap(({ names = [] }) => names),
-    ...(lists.every(({ element }) => element !== undefined) && {
-      element: () => lists.map((each) => each.element?.() ?? anything).reduce(either),
-    }),
+    ...(lists.length > 0 &&
+      lists.every(({ element }) => element !== undefined) && {
+        element: () => lists.map((each) => each.element?.() ?? anything).reduce(either),
+      }),
   };
 }
 

@@ -81,15 +81,15 @@ export function parseTemplate(value: Json, options: TemplateOptions = {}): Templ
     isConstant: part.constant,
     evaluate: (scope) => part.evaluate({ run: startRun(scope), budget: startBudget() }),
   };
-  parts.set(template, part);
+  partsBehind.set(template, part);
   return template;
 }
 
-const parts = new WeakMap<Template, Part>();
+const partsBehind = new WeakMap<Template, Part>();
 
 /** The shape of a template's value. Reports, each with the pointer of its string, on the way. */
 export function shapeOfTemplate(template: Template, roots: Roots, report: PlacedReport): Shape {
-  const part = parts.get(template);
+  const part = partsBehind.get(template);
   if (part === undefined) throw new TypeError("not a template made by parseTemplate");
   return part.shape(roots, report);
 }
@@ -249,7 +249,7 @@ function piecesOf(parser: Parser, text: string, path: Path): readonly (string | 
 /** The expression at the start of `rest`, up to its `}`. Undefined where the syntax is lost. */
 function embedded(parser: Parser, rest: string, start: number, path: Path): Built | undefined {
   const found = (code: ProblemCode, what: string, offset: number): undefined => {
-    report(parser, path, start, problem(code, what, rest, offset));
+    reportAt(parser, path, start, problem(code, what, rest, offset));
   };
   if (/^\s*\}/.test(rest)) return found("EMPTY", "the expression in ${ } is empty", 0);
   if (rest.length <= limits.sourceLength && !rest.includes("}")) {
@@ -348,7 +348,7 @@ function shifted<Found extends Problem | Warning>(
   return { ...found, offset: start + found.offset, message: found.message + hint };
 }
 
-function report(parser: Parser, path: Path, start: number, found: Problem): void {
+function reportAt(parser: Parser, path: Path, start: number, found: Problem): void {
   parser.problems.push({ ...shifted(found, start, ""), pointer: pointerOf(path) });
 }
 

@@ -1,9 +1,12 @@
-import type { StepRead } from "./check-values.ts";
+import { checkJoins } from "./check-joins.ts";
+import type { ReadsFound } from "./check-reads.ts";
+import { checkReads } from "./check-reads.ts";
 import type { Graph } from "./graph.ts";
 import { cyclicComponents, reachable } from "./graph.ts";
 import type { NearName } from "./near-name.ts";
 import { didYouMean, nearNames } from "./near-name.ts";
 import type { Edge, Outline, StepOutline } from "./outline.ts";
+import { fieldsOf, itemsOf, textOf } from "./outline.ts";
 import type { ProblemList } from "./problem.ts";
 
 /**
@@ -11,15 +14,17 @@ import type { ProblemList } from "./problem.ts";
  *
  * @param reads What the expressions of the steps read of other steps.
  */
-export function checkGraph(outline: Outline, reads: readonly StepRead[], list: ProblemList): void {
+export function checkGraph(outline: Outline, reads: ReadsFound, list: ProblemList): void {
   checkIds(outline, list);
   const near = nearNames(outline.byId.keys());
   checkTargets(outline, near, list);
   checkCompensationPairs(outline, near, list);
+  warnOfUncompensated(outline, list);
+  checkJoins(outline, list);
   const ways = waysOf(outline, near);
   checkReachable(outline, ways, list);
   checkCycles(outline, ways, list);
-  checkReads(outline, ways, reads, list);
+  checkReads(outline, ways.graph, reads, list);
 }
 
 function checkIds({ steps, compensationSteps }: Outline, list: ProblemList): void {
@@ -89,6 +94,33 @@ function checkCompensationPairs(outline: Outline, near: NearName, list: ProblemL
   }
 }
 
+/** One step of a task has an effect that is undone, and so likely has any other of the same task. */
+function warnOfUncompensated(outline: Outline, list: ProblemList): void {
+  const undone = new Set(outline.compensationSteps.map((step) => step.compensationFor));
+  const taskOf = ({ fields }: StepOutline): string | undefined => textOf(fields["taskId"]);
+  const undoneTasks = new Map<string, string>();
+  for (const step of outline.steps) {
+    const taskId = step.type === "TASK" && undone.has(step.stepId) ? taskOf(step) : undefined;
+    if (taskId !== undefined) undoneTasks.set(taskId, step.stepId ?? "");
+  }
+  for (const step of outline.steps) {
+    const other = step.type === "TASK" ? undoneTasks.get(taskOf(step) ?? "") : undefined;
+    if (other === undefined || undone.has(step.stepId) || onlyReads(step)) continue;
+    const message = `${quote(step.stepId ?? "the step")} runs the same task as ${quote(other)}, which a compensation step undoes, and nothing undoes this one; add a compensation step for it`;
+    list.warn(step.path, "UNCOMPENSATED", message);
+  }
+}
+
+const withoutEffect: ReadonlySet<string> = new Set(["noop", "echo", "fail", "sleep"]);
+
+/** Built-in tasks that have no effect outside, or not with this input. */
+function onlyReads({ fields }: StepOutline): boolean {
+  const taskId = textOf(fields["taskId"]) ?? "";
+  if (taskId !== "http.request") return withoutEffect.has(taskId);
+  const method = fieldsOf(fields["input"])["method"] ?? "GET";
+  return typeof method !== "string" || /^(?:get|head|options)$|\$\{/i.test(method);
+}
+
 function isKnownType(type: string): boolean {
   return compensable.has(type) || ["DELAY", "CHOICE", "SET", "END"].includes(type);
 }
@@ -141,18 +173,42 @@ function checkReachable({ steps, lists, byId }: Outline, { graph }: Ways, list: 
   }
 }
 
-/** Steps that do no waiting. A type that is not known may be anything, so it is not among them. */
-const hasty: ReadonlySet<string> = new Set(["TASK", "CHOICE", "SET", "END", "EMIT_EVENT"]);
+/** Steps that do no waiting of their own. A type that is not known may be anything. */
+const hasty: ReadonlySet<string> = new Set([
+  "TASK",
+  "CHOICE",
+  "SET",
+  "END",
+  "EMIT_EVENT",
+  "PARALLEL",
+  "MAP",
+]);
+
+/** Steps that wait, or may, or have one inside that does. */
+function waitingSteps(steps: readonly StepOutline[]): ReadonlySet<number> {
+  const waiting = new Set<number>();
+  for (const [index, { type, parent }] of [...steps.entries()].toReversed()) {
+    if (type === undefined || !hasty.has(type)) waiting.add(index);
+    // What is inside of a step comes after it.
+    if (parent !== undefined && waiting.has(index)) waiting.add(parent);
+  }
+  return waiting;
+}
 
 /**
  * A loop needs something that slows it down or leads out of it. A cycle of steps that do not wait,
  * each with exactly one way to go on, is refused; one that has conditions, none of which leaves it,
- * is suspicious.
+ * is suspicious, and so is one that waits and that nothing ends from outside.
  */
-function checkCycles({ steps }: Outline, { graph, dangling }: Ways, list: ProblemList): void {
+function checkCycles(outline: Outline, { graph, dangling }: Ways, list: ProblemList): void {
+  const { steps, fields } = outline;
+  const waiting = waitingSteps(steps);
+  const endsFromOutside =
+    fields["timeout"] !== undefined || itemsOf(fields["cancellationTriggers"]).length > 0;
   for (const component of cyclicComponents(graph)) {
     const members = component.map((index) => steps[index]).filter((step) => step !== undefined);
-    if (members.some(({ type }) => type === undefined || !hasty.has(type))) continue;
+    const waits = component.some((index) => waiting.has(index));
+    if (waits && (endsFromOutside || members.some((step) => mayEndInside(step, steps)))) continue;
     const inside = new Set(component);
     const leaves = component.some(
       (index) =>
@@ -163,7 +219,10 @@ function checkCycles({ steps }: Outline, { graph, dangling }: Ways, list: Proble
     if (leaves) continue;
     const path = members[0]?.path ?? "";
     const loop = `the loop of ${nameSome(members.map(({ stepId }) => stepId ?? "?"))}`;
-    if (component.every((index) => graph[index]?.length === 1)) {
+    if (waits) {
+      const message = `${loop} goes round until maxIterations fails it: nothing leads out of it, and the workflow has neither a timeout nor a cancellationTrigger`;
+      list.warn(path, "ENDLESS_CYCLE", message);
+    } else if (component.every((index) => graph[index]?.length === 1)) {
       const message = `${loop} goes round for ever: put a DELAY or an EVENT_WAIT into it, or a condition that leads out`;
       list.add(path, "CYCLE_WITHOUT_WAIT", message);
     } else {
@@ -173,74 +232,10 @@ function checkCycles({ steps }: Outline, { graph, dangling }: Ways, list: Proble
   }
 }
 
-/** Edges that the search for reads that come too early may follow: some 50 ms. */
-const maxSearch = 2_000_000;
-
-/**
- * A step that is read on entering another must be able to come before it. One search per step that is
- * read, until the effort is spent: it is advice, and not worth more.
- */
-function checkReads(
-  { steps, byId }: Outline,
-  { graph }: Ways,
-  reads: readonly StepRead[],
-  list: ProblemList,
-): void {
-  const indexOf = new Map(steps.map((step, index) => [step, index]));
-  const behind = new Map<number, readonly boolean[]>();
-  const cost = graph.length + graph.reduce((sum, targets) => sum + targets.length, 0);
-  let effort = maxSearch;
-  for (const { reader, stepIds, where } of reads) {
-    for (const stepId of stepIds) {
-      const step = byId.get(stepId);
-      const own = step && indexOf.get(step);
-      const pair = own === undefined ? undefined : inOneList(steps, own, reader);
-      if (pair === undefined) continue;
-      const [index, entered] = pair;
-      let reached = behind.get(index);
-      if (reached === undefined) {
-        effort -= cost;
-        if (effort < 0) return;
-        reached = reachableByOne(graph, index);
-        behind.set(index, reached);
-      }
-      if (reached[entered] === true) continue;
-      const message = `${quote(stepId)} cannot have run when ${quote(steps[reader]?.stepId ?? "this step")} is entered, so this is always undefined`;
-      for (const path of where(stepId)) list.warn(path, "NEVER_THERE", message);
-    }
-  }
-}
-
-/**
- * Two steps, or those around them, that stand in one list. Undefined where it is one and the same: they
- * are in two branches, or one is around the other.
- */
-function inOneList(
-  steps: readonly StepOutline[],
-  one: number,
-  other: number,
-): readonly [number, number] | undefined {
-  const around = (index: number): readonly number[] => {
-    const chain: number[] = [];
-    for (let at: number | undefined = index; at !== undefined; at = steps[at]?.parent) {
-      chain.push(at);
-    }
-    return chain;
-  };
-  const others = around(other);
-  for (const left of around(one)) {
-    const right = others.find((each) => steps[each]?.list === steps[left]?.list);
-    if (right === undefined) continue;
-    return left === right && (left !== one || right !== other) ? undefined : [left, right];
-  }
-  return undefined;
-}
-
-/** What can be reached from a node by one edge or more; the node itself only round a cycle. */
-function reachableByOne(graph: Graph, start: number): boolean[] {
-  const targets = graph[start] ?? [];
-  const beyond = graph.length;
-  return reachable([...graph, targets], beyond).slice(0, beyond);
+/** An END inside of it ends the instance. */
+function mayEndInside(step: StepOutline, steps: readonly StepOutline[]): boolean {
+  if (step.type !== "PARALLEL" && step.type !== "MAP") return false;
+  return steps.some(({ type, path }) => type === "END" && path.startsWith(`${step.path}/`));
 }
 
 /** A step can be the end of its branch: an END, or one whose transitions have no default. */

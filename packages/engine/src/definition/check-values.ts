@@ -1,6 +1,9 @@
 import type { Expression, Json, Roots } from "@millrace/expressions";
 import { anything, described, inspect } from "@millrace/expressions";
 import { defaultRetryPolicy } from "../retry.ts";
+import type { ReadsFound } from "./check-reads.ts";
+import { sources } from "./check-reads.ts";
+import { checkWays } from "./check-ways.ts";
 import { didYouMean, nearNames } from "./near-name.ts";
 import type { Fields, Outline, StepOutline } from "./outline.ts";
 import { below, fieldsOf, itemsOf, textOf } from "./outline.ts";
@@ -10,7 +13,6 @@ import type { ProblemList } from "./problem.ts";
 import type { Names, Reading } from "./values.ts";
 import {
   isRoot,
-  knownValue,
   namesOfItem,
   notYet,
   readCondition,
@@ -28,20 +30,26 @@ import {
   readVariableName,
 } from "./values.ts";
 
-/** Values that are evaluated on entering a step, and the steps that they read. */
+/** Values that are evaluated on entering or leaving a step, and the steps that they read. */
 export interface StepRead {
-  /** Index of the step that is entered. */
+  /** Index of the step that is entered or left. */
   readonly reader: number;
+  /** It is left: it has run. */
+  readonly isAfter: boolean;
   readonly stepIds: readonly string[];
+  /** Those of which the output is read. */
+  readonly outputs: readonly string[];
+  /** Where an output is read without a care whether it is there. */
+  readonly bare: readonly { readonly stepId: string; readonly path: string }[];
   /** JSON pointers of the expressions that read this one of them. */
   readonly where: (stepId: string) => readonly string[];
 }
 
 /** Whatever concerns single values: expressions, durations, times, patterns, names. */
-export function checkValues(outline: Outline, list: ProblemList): readonly StepRead[] {
+export function checkValues(outline: Outline, list: ProblemList): ReadsFound {
   const { fields, steps, compensationSteps } = outline;
   const roots = shapesOf(outline);
-  const { checker, stepReads } = valueChecker(outline, list);
+  const { checker, found } = valueChecker(outline, list);
   const check = checker(undefined, { names: [], roots });
 
   if (itemsOf(fields["startTriggers"]).length > 0) {
@@ -66,15 +74,16 @@ export function checkValues(outline: Outline, list: ProblemList): readonly StepR
   for (const [index, step] of steps.entries()) {
     // What is around a step comes before it.
     const around = inside[step.parent ?? -1] ?? { names: [], roots };
-    const entering = checker(index, around);
-    checkStep(step, { check: checker(undefined, around), entering, list, longest, outline });
+    const entering = checker({ reader: index, isAfter: false }, around);
+    const leaving = checker({ reader: index, isAfter: true }, around);
+    checkStep(step, { leaving, entering, list, longest, outline });
     inside[index] = step.type === "MAP" ? insideOf(step, around) : around;
   }
   for (const { fields: own, path } of compensationSteps) {
     check.text(`${path}/condition`, own["condition"], readCondition);
     checkTaskCall(own, path, longest, check, list);
   }
-  return stepReads;
+  return found;
 }
 
 /** The roots that expressions have in a place, beside those that they have everywhere. */
@@ -104,32 +113,41 @@ interface Check {
 }
 
 function valueChecker(outline: Outline, list: ProblemList) {
-  const stepReads: StepRead[] = [];
+  const reads: StepRead[] = [];
+  const asked = new Map<number, Set<string>>();
   const near = nearNames(outline.byId.keys());
 
   /**
-   * @param reader The step that is being entered, where there is one.
+   * @param at The step that is being entered or left, where there is one.
    * @param around The items that the values are inside of.
    */
-  const checker = (reader: number | undefined, { names, roots }: Surroundings): Check => {
+  const checker = (
+    at: Pick<StepRead, "reader" | "isAfter"> | undefined,
+    { names, roots }: Surroundings,
+  ): Check => {
     const take = <T>(path: string, reading: Reading<T>): T | undefined => {
-      for (const { at, code, message } of reading.problems) list.add(path + at, code, message);
-      for (const { at, code, message } of reading.warnings) list.warn(path + at, code, message);
-      checkTypes(path, reading, roots, list);
+      for (const each of reading.problems) list.add(path + each.at, each.code, each.message);
+      for (const each of reading.warnings) list.warn(path + each.at, each.code, each.message);
+      const bareOutputs = checkTypes(path, reading, roots, list);
+      if (at !== undefined && reading.isCondition === true) noteAsked(asked, at.reader, reading);
       const { steps: stepIds } = reading;
       if (stepIds === undefined || stepIds === "ALL" || stepIds.length === 0) return reading.value;
 
       let places: ReadonlyMap<string, readonly string[]> | undefined;
       const where = (stepId: string): readonly string[] => {
         places ??= reading.placesOfSteps?.();
-        return (places?.get(stepId) ?? []).map((at) => path + at);
+        return (places?.get(stepId) ?? []).map((pointer) => path + pointer);
       };
       for (const stepId of stepIds) {
         if (outline.byId.has(stepId)) continue;
         const message = `there is no step ${quote(stepId)}${didYouMean(near(stepId))}`;
-        for (const at of where(stepId)) list.add(at, "UNKNOWN_STEP", message);
+        for (const place of where(stepId)) list.add(place, "UNKNOWN_STEP", message);
       }
-      if (reader !== undefined) stepReads.push({ reader, stepIds, where });
+      if (at !== undefined) {
+        const outputs = reading.parsed?.reads.stepOutputs ?? [];
+        const bare = reading.isCondition === true ? [] : bareOutputs;
+        reads.push({ ...at, stepIds, outputs, bare, where });
+      }
       return reading.value;
     };
     return {
@@ -140,28 +158,49 @@ function valueChecker(outline: Outline, list: ProblemList) {
         value === undefined ? undefined : take(path, read(value as Json, names)),
     };
   };
-  return { checker, stepReads };
+  return { checker, found: { reads, asked } satisfies ReadsFound };
 }
 
-/** What the schemas and the types of steps prove of an expression, and of what its place needs. */
+function noteAsked(
+  asked: Map<number, Set<string>>,
+  reader: number,
+  { parsed }: Reading<unknown>,
+): void {
+  if (parsed === undefined) return;
+  const { steps, variables, input, item, instance } = parsed.reads;
+  const known = asked.get(reader) ?? new Set();
+  asked.set(reader, known);
+  for (const stepId of steps === "ALL" ? [] : steps) known.add(stepId);
+  if (variables || steps === "ALL") known.add(sources.variables);
+  if (input || item) known.add(sources.input);
+  if (instance) known.add(sources.instance);
+}
+
+/**
+ * What the schemas and the types of steps prove of an expression, and of what its place needs.
+ *
+ * @returns The outputs that it reads without a care whether they are there.
+ */
 function checkTypes(
   path: string,
   { parsed, wants }: Reading<unknown>,
   roots: Roots,
   list: ProblemList,
-): void {
-  if (parsed === undefined || parsed.reads.roots.length === 0) return;
-  const { shape, mismatches } = inspect(parsed, roots);
+): StepRead["bare"] {
+  if (parsed === undefined || parsed.reads.roots.length === 0) return [];
+  const { shape, mismatches, bareOutputs } = inspect(parsed, roots);
+  const bare = bareOutputs.map(({ stepId, pointer }) => ({ stepId, path: path + pointer }));
   for (const { pointer, code, message } of mismatches) list.add(path + pointer, code, message);
-  if (wants === undefined || mismatches.length > 0) return;
-  if (shape.types.length === 0 || shape.types.includes(wants)) return;
+  if (wants === undefined || mismatches.length > 0) return bare;
+  if (shape.types.length === 0 || shape.types.includes(wants)) return bare;
   const message = `${described({ types: [wants] })} is wanted here, and this is ${described(shape)}`;
   list.add(path, "TYPE_MISMATCH", message);
+  return bare;
 }
 
 interface StepContext {
   /** For what is evaluated when the step has run. */
-  readonly check: Check;
+  readonly leaving: Check;
   /** For what is evaluated when it is entered. */
   readonly entering: Check;
   readonly list: ProblemList;
@@ -171,10 +210,10 @@ interface StepContext {
 
 function checkStep(step: StepOutline, context: StepContext): void {
   const { fields, path, type } = step;
-  const { check, entering, list } = context;
+  const { leaving, entering, list } = context;
   entering.text(`${path}/condition`, fields["condition"], readCondition);
   const transitions = fieldsOf(fields["transitions"]);
-  checkWays(transitions["conditions"], `${path}/transitions/conditions`, check, list);
+  checkWays(transitions["conditions"], `${path}/transitions/conditions`, conditions(leaving), list);
   checkErrorHandlers(fields["onError"], `${path}/onError`, list);
   if (type !== undefined && type !== "TASK") checkIdleFields(step, list);
   if (takesTime.has(type ?? "")) checkClocks(fields, path, clocks, entering);
@@ -194,7 +233,7 @@ function checkStep(step: StepOutline, context: StepContext): void {
       }
       break;
     case "CHOICE":
-      checkWays(fields["choices"], `${path}/choices`, entering, list);
+      checkWays(fields["choices"], `${path}/choices`, conditions(entering), list);
       break;
     case "SET":
       for (const [name, value] of Object.entries(fieldsOf(fields["variables"]))) {
@@ -311,31 +350,9 @@ function checkMatcher(fields: Fields, path: string, check: Check, list: ProblemL
   }
 }
 
-/** Conditions and choices: the first that is true is taken. */
-function checkWays(ways: unknown, path: string, check: Check, list: ProblemList): void {
-  const seen = new Map<string, number>();
-  let always: number | undefined;
-  for (const [index, way] of itemsOf(ways).entries()) {
-    const { when } = fieldsOf(way);
-    const at = `${path}/${index}/when`;
-    const condition = check.text(at, when, readCondition);
-    if (condition === undefined) continue;
-    const earlier = always ?? seen.get(condition.source.trim());
-    const known = knownTruth(condition);
-    if (earlier !== undefined) {
-      const why = always === undefined ? "is the same" : "is always true";
-      list.warn(at, "NEVER_TAKEN", `this is never taken: the condition at ${earlier} ${why}`);
-    } else if (known === false) {
-      list.warn(at, "NEVER_TAKEN", "this is never taken: its condition is always false");
-    }
-    if (!seen.has(condition.source.trim())) seen.set(condition.source.trim(), index);
-    if (known === true) always ??= index;
-  }
-}
-
-function knownTruth(condition: Expression): boolean | undefined {
-  const known = knownValue(condition);
-  return known && Boolean(known.value);
+/** Reads conditions as a check does. */
+function conditions(check: Check) {
+  return (at: string, when: unknown): Expression | undefined => check.text(at, when, readCondition);
 }
 
 function checkErrorHandlers(handlers: unknown, path: string, list: ProblemList): void {

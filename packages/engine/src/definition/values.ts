@@ -37,6 +37,8 @@ export interface Reading<T> {
   readonly warnings: readonly Finding<WarningCode>[];
   /** What was parsed, where it was an expression or a value that may hold some. */
   readonly parsed?: Expression | Template;
+  /** Its value is taken for true or false, and a missing one for false. */
+  readonly isCondition?: boolean;
   /** Of what type its value must be. */
   readonly wants?: KnownType;
   /** The steps that its expressions read; absent where it has no expressions. */
@@ -67,7 +69,7 @@ const withEvent = (names: Names): readonly string[] => [...roots, "event", ...na
 
 /** A condition of a step, a transition, a choice or a compensation. */
 export function readCondition(text: string, names = noNames): Reading<Expression> {
-  return readExpression(text, { roots: [...roots, ...names] });
+  return { ...readExpression(text, { roots: [...roots, ...names] }), isCondition: true };
 }
 
 /** A condition on an event: an equality with a missing side is false. */

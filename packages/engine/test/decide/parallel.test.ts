@@ -368,7 +368,7 @@ test("an END inside a branch ends the whole instance", () => {
           b: [wait("w")],
         }),
         { stepId: "never" },
-      ].map((step, index) => (index === 0 ? { ...step, ...then("never") } : step)),
+      ].map((step, index) => (index === 0 ? { ...step, join: "ANY", ...then("never") } : step)),
     }),
   );
   simulation.start();

@@ -23,11 +23,12 @@ interface Broken {
 
 describe("a definition that is sound", () => {
   test.each([...namesIn("."), ...namesIn("good/").map((name) => `good/${name}`)])(
-    "%s is accepted, and compiles",
+    "%s is accepted without a warning, and compiles",
     (name) => {
-      const { document, problems } = validateDefinition(load(name));
+      const { document, problems, warnings } = validateDefinition(load(name));
 
       expect(problems).toBeUndefined();
+      expect(warnings).toEqual([]);
       expect(document && compileDefinition(document, 1).size).toBeGreaterThan(0);
     },
   );
@@ -72,6 +73,15 @@ describe("a warning", () => {
   });
   const toSelf = (...conditions: readonly string[]) => ({
     transitions: { conditions: conditions.map((when) => ({ when, to: "b" })), default: "b" },
+  });
+  const toThree = (first: string, second: string) => ({
+    transitions: {
+      conditions: [
+        { when: first, to: "b" },
+        { when: second, to: "c" },
+      ],
+      default: "b",
+    },
   });
   const anyErrors = (...names: readonly string[]) => ({
     onError: names.map((name) => ({ errors: [name], to: "b" })),
@@ -135,16 +145,141 @@ describe("a warning", () => {
       "NEVER_MATCHES",
     ],
     [
-      "a read of a step that comes later",
-      [task("a", "b", { input: { x: "${ steps.b.output }" } }), task("b")],
-      "/steps/0/input/x",
+      "a condition that another one before it implies",
+      [
+        task("a", undefined, toThree("input.n > 10", "input.n > 100 && input.x")),
+        task("b"),
+        task("c"),
+      ],
+      "/steps/0/transitions/conditions/1/when",
+      "NEVER_TAKEN",
+    ],
+    [
+      "a text that a wider condition has taken",
+      [
+        task("a", undefined, toThree("input.s === 'x' || input.s === 'y'", "'y' === input.s")),
+        task("b"),
+        task("c"),
+      ],
+      "/steps/0/transitions/conditions/1/when",
+      "NEVER_TAKEN",
+    ],
+    [
+      "a condition that contradicts itself",
+      [task("a", undefined, toSelf("input.n > 10 && input.n < 5")), task("b")],
+      "/steps/0/transitions/conditions/0/when",
+      "NEVER_TAKEN",
+    ],
+    [
+      "a choice that is no number and one",
+      [
+        {
+          stepId: "a",
+          type: "CHOICE",
+          choices: [{ when: "!input.x && input.x === 'a'", to: "b" }],
+          default: "b",
+        },
+        task("b"),
+      ],
+      "/steps/0/choices/0/when",
+      "NEVER_TAKEN",
+    ],
+    [
+      "two conditions that share their border",
+      [task("a", undefined, toThree("input.n <= 100", "input.n >= 100")), task("b"), task("c")],
+      "/steps/0/transitions/conditions/1/when",
+      "OVERLAPPING",
+    ],
+    [
+      "two choices that share a range",
+      [
+        task("a", undefined, toThree("input.n >= 0 && input.n < 10", "5 < input.n")),
+        task("b"),
+        task("c"),
+      ],
+      "/steps/0/transitions/conditions/1/when",
+      "OVERLAPPING",
+    ],
+    [
+      "the status of a step that comes later",
+      [task("a", "b", { condition: "steps.b.status === 'COMPLETED'" }), task("b")],
+      "/steps/0/condition",
       "NEVER_THERE",
     ],
     [
-      "a read of the step itself before it has run",
-      [task("a", undefined, { condition: "steps.a.output.x" })],
-      "/steps/0/condition",
-      "NEVER_THERE",
+      "an output that a timeout leaves out",
+      [
+        wait({
+          eventTimeout: { duration: "P1D", timeoutHandlerStepId: "late" },
+          transitions: { default: "use" },
+        }),
+        task("late", "use"),
+        task("use", undefined, { input: { paid: "${ steps.w.output.payload.amount }" } }),
+      ],
+      "/steps/2/input/paid",
+      "OUTPUT_MAY_BE_MISSING",
+    ],
+    [
+      "an output that an error leaves out",
+      [
+        task("a", "use", { onError: [{ errors: ["*"], to: "use" }] }),
+        task("use", undefined, { input: "steps.a.output" }),
+      ],
+      "/steps/1/input",
+      "OUTPUT_MAY_BE_MISSING",
+    ],
+    [
+      "an output of only one of two ways",
+      [
+        task("start", undefined, {
+          transitions: { conditions: [{ when: "steps.start.output.ok", to: "a" }], default: "use" },
+        }),
+        task("a", "use"),
+        task("use", undefined, { input: { a: "id-${ steps.a.output.id }" } }),
+      ],
+      "/steps/2/input/a",
+      "OUTPUT_MAY_BE_MISSING",
+    ],
+    [
+      "an output of a step that may be skipped",
+      [
+        task("a", "use", { condition: "input.gift" }),
+        task("use", undefined, { input: { a: "${ upper(steps.a.output.text) }" } }),
+      ],
+      "/steps/1/input/a",
+      "OUTPUT_MAY_BE_MISSING",
+    ],
+    [
+      "an output of the branch beside it",
+      [
+        {
+          stepId: "p",
+          type: "PARALLEL",
+          branches: [
+            { name: "x", steps: [task("a")] },
+            { name: "y", steps: [task("b", undefined, { input: { a: "${ steps.a.output }" } })] },
+          ],
+        },
+      ],
+      "/steps/0/branches/1/steps/0/input/a",
+      "OUTPUT_MAY_BE_MISSING",
+    ],
+    [
+      "a loop that waits and is never left",
+      [wait({ transitions: { default: "w" } })],
+      "/steps/0",
+      "ENDLESS_CYCLE",
+    ],
+    [
+      "a step of a task that is undone elsewhere",
+      [task("a", "b", { taskId: "charge" }), task("b", undefined, { taskId: "charge" })],
+      "/steps/1",
+      "UNCOMPENSATED",
+      {
+        compensationSteps: [
+          { stepId: "undo", compensationFor: "a", type: "TASK", taskId: "refund" },
+        ],
+      },
     ],
     [
       "a clock on a step that takes no time",
@@ -299,8 +434,14 @@ describe("ten thousand steps", () => {
   });
   const last = `s${size - 1}`;
 
-  // Generous for a busy machine; anything quadratic takes far longer.
+  // Generous; anything quadratic takes far longer.
   const limitMs = 4_000;
+
+  /** Of this process alone: the machine may be busy with others. */
+  const cpuMs = (): number => {
+    const { user, system } = process.cpuUsage();
+    return (user + system) / 1_000;
+  };
 
   test.each([
     ["in a row", () => ({})],
@@ -310,16 +451,16 @@ describe("ten thousand steps", () => {
     ],
     ["each skippable", () => ({ condition: "input.on" })],
   ])("%s are checked and compiled in little time", (_how, more) => {
-    const started = performance.now();
+    const started = cpuMs();
 
     const { document } = validateDefinition(chain(more));
     expect(document && compileDefinition(document, 1).size).toBe(size);
 
-    expect(performance.now() - started).toBeLessThan(limitMs);
+    expect(cpuMs() - started).toBeLessThan(limitMs);
   });
 
   test("with a problem each give the first thousand and the number of the others", () => {
-    const started = performance.now();
+    const started = cpuMs();
 
     const { problems } = validateDefinition(
       chain((index) => ({ onError: [{ errors: ["*"], to: `ghost${index}` }] })),
@@ -329,6 +470,6 @@ describe("ten thousand steps", () => {
     expect(problems?.find(({ code }) => code === "TOO_MANY_PROBLEMS")?.message).toBe(
       "and 9001 more problems",
     );
-    expect(performance.now() - started).toBeLessThan(limitMs);
+    expect(cpuMs() - started).toBeLessThan(limitMs);
   });
 });

@@ -1,0 +1,83 @@
+import type { Expression } from "@millrace/expressions";
+import { implies, isContradiction, overlapOf } from "@millrace/expressions";
+import { fieldsOf, itemsOf } from "./outline.ts";
+import type { ProblemList } from "./problem.ts";
+import { knownValue } from "./values.ts";
+
+/** One of the ways out of a step of which the first true one is taken. */
+interface Way {
+  /** JSON pointer of its condition. */
+  readonly at: string;
+  readonly index: number;
+  readonly to: unknown;
+  readonly condition: Expression;
+}
+
+/** Earlier ways that one is compared with: a table of thousands of choices is compared only nearby. */
+const maxCompared = 50;
+
+/**
+ * Conditions and choices that are never taken, or that are true together with one before them.
+ *
+ * @param read Reads the condition at a pointer; undefined where it is none.
+ */
+export function checkWays(
+  ways: unknown,
+  path: string,
+  read: (at: string, when: unknown) => Expression | undefined,
+  list: ProblemList,
+): void {
+  const bySource = new Map<string, Way>();
+  const earlier: Way[] = [];
+  let always: Way | undefined;
+  for (const [index, way] of itemsOf(ways).entries()) {
+    const { when, to } = fieldsOf(way);
+    const at = `${path}/${index}/when`;
+    const condition = read(at, when);
+    if (condition === undefined) continue;
+    const own = { at, index, to, condition };
+    const source = condition.source.trim();
+    const isTrue = knownTruth(condition);
+    const near = earlier.slice(-maxCompared);
+    const reason =
+      whyNever(own, always, bySource.get(source), near) ??
+      (isTrue === false || isContradiction(condition)
+        ? "its condition is always false"
+        : undefined);
+    if (reason !== undefined) list.warn(at, "NEVER_TAKEN", `this is never taken: ${reason}`);
+    else warnOfOverlap(own, near, list);
+    if (!bySource.has(source)) bySource.set(source, own);
+    if (isTrue === true) always ??= own;
+    earlier.push(own);
+  }
+}
+
+function whyNever(
+  { condition }: Way,
+  always: Way | undefined,
+  same: Way | undefined,
+  near: readonly Way[],
+): string | undefined {
+  if (always !== undefined) return `the condition at ${always.index} is always true`;
+  if (same !== undefined) return `the condition at ${same.index} is the same`;
+  const wider = near.find((each) => implies(condition, each.condition));
+  return (
+    wider &&
+    `wherever it is true, so is the condition at ${wider.index}, which comes first; put this one before it`
+  );
+}
+
+function warnOfOverlap(way: Way, near: readonly Way[], list: ProblemList): void {
+  for (const other of near) {
+    const value = other.to === way.to ? undefined : overlapOf(other.condition, way.condition);
+    if (value === undefined) continue;
+    const message = `this and the condition at ${other.index} are both true for ${value}, and the first one is taken; draw the line between them`;
+    list.warn(way.at, "OVERLAPPING", message);
+    return;
+  }
+}
+
+function knownTruth(condition: Expression): boolean | undefined {
+  const known = knownValue(condition);
+  return known && Boolean(known.value);
+}
