@@ -30,6 +30,8 @@ export default defineConfig({
         extends: true,
         test: {
           name: "unit",
+          // On a busy machine a property of many runs takes its time; none of them times anything.
+          testTimeout: 60_000,
           include: [
             "packages/*/test/**/*.test.ts",
             "apps/*/test/**/*.test.ts",

@@ -82,7 +82,7 @@ export function infer(node: Node, source: string, roots: Roots, report: Report):
         return binaryOf(each);
       case "logical": {
         const left = guarded(each.left);
-        const right = each.operator === "&&" ? guarded(each.right) : shapeOf(each.right);
+        const right = guarded(each.right);
         return either(each.operator === "&&" ? left : without(left, "undefined", "null"), right);
       }
       case "conditional":
