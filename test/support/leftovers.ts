@@ -105,6 +105,11 @@ const leftRows = `
   union all
   select 'unmatched event ' || id from events where matched_at is null
   union all
+  select 'child not started ' || path || ' of ' || instance_id
+    from children where started_at is null
+  union all
+  select k.kind || ' of child ' || k.child_id || ' not taken note of' from child_signals k
+  union all
   select 'wait not looked back ' || path || ' of ' || instance_id from waits where not looked_back
   union all
   select 'match not applied ' || path || ' of ' || instance_id

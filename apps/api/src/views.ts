@@ -7,10 +7,11 @@ import type {
   InstanceView,
   JsonObject,
   JsonValue,
+  ParentView,
   StepView,
   WaitView,
 } from "@millrace/contract";
-import type { InstanceRead, StepRead, StoredDefinition, WaitRead } from "@millrace/store";
+import type { InstanceRead, StepRead, StoredDefinition } from "@millrace/store";
 
 /** What an instance's definition adds to its view. */
 export interface DefinitionFacts {
@@ -34,11 +35,12 @@ export function instanceView(read: InstanceRead, definition: DefinitionFacts): I
     error: snapshot.error && errorView(snapshot.error),
     state: {
       variables: snapshot.variables,
-      steps: stepViews(read.steps),
+      steps: stepViews(read),
       waitingFor: waitViews(read, definition),
     },
     compensation: compensationView(read),
     cancellation: snapshot.cancellation,
+    parent: snapshot.parent && parentView(snapshot.parent),
     progress: { completed: snapshot.completedSteps, total: definition.size },
     correlationId: snapshot.correlationId,
     tenantId: snapshot.tenantId,
@@ -54,10 +56,21 @@ export function instanceView(read: InstanceRead, definition: DefinitionFacts): I
 }
 
 /** By step id; where a step has run under several paths, its latest execution. */
-function stepViews(steps: readonly StepRead[]): Record<string, StepView> {
+function stepViews({ steps, children }: InstanceRead): Record<string, StepView> {
+  const childIds = new Map(children.map((child) => [executionId(child), child.childId]));
   return Object.fromEntries(
-    steps.flatMap((step) => (step.compensates === null ? [[step.stepId, stepView(step)]] : [])),
+    steps.flatMap((step) => {
+      if (step.compensates !== null) return [];
+      const childId = childIds.get(executionId(step));
+      const view = stepView(step);
+      return [[step.stepId, childId === undefined ? view : { ...view, childId }]];
+    }),
   );
+}
+
+function parentView(parent: NonNullable<InstanceRead["snapshot"]["parent"]>): ParentView {
+  const { instanceId, path, awaited } = parent;
+  return { instanceId, path, executionId: executionId(parent), detached: !awaited };
 }
 
 function stepView(step: StepRead): StepView {
@@ -87,7 +100,13 @@ function attemptsMade({ status, attempt }: StepRead): number {
   return status === "RETRYING" ? attempt - 1 : attempt;
 }
 
-function executionId({ path, iteration }: StepRead | WaitRead): string {
+function executionId({
+  path,
+  iteration,
+}: {
+  readonly path: string;
+  readonly iteration: number;
+}): string {
   return `${path}#${iteration}`;
 }
 

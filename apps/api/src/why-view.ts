@@ -36,10 +36,17 @@ function reasonView(reason: Reason, status: string): WhyReasonView {
       };
     }
     case "RETRYING": {
-      const { error, until } = reason;
-      return { ...reason, message, until: time(until), error: error && errorView(error) };
+      const { error, until, taskId, ...rest } = reason;
+      return {
+        ...rest,
+        ...(taskId !== null && { taskId }),
+        message,
+        until: time(until),
+        error: error && errorView(error),
+      };
     }
     case "DELAY":
+    case "CHILD_WORKFLOW":
       return { ...reason, message, since: time(reason.since), until: time(reason.until) };
     case "RUNNING":
     case "WORKER_LOST":
@@ -74,6 +81,12 @@ function messageOf(reason: Reason, status: string): string {
       return `Step ${reason.stepId} failed${reason.error === null ? "" : ` with ${reason.error.type}`}; attempt ${reason.attempt} follows at ${time(reason.until) ?? "once"}.`;
     case "DELAY":
       return `Step ${reason.stepId} waits until ${time(reason.until) ?? "its time"}.`;
+    case "CHILD_WORKFLOW": {
+      const { stepId, childWorkflowId, childId, childStatus, since, until } = reason;
+      const state = childStatus === null ? "about to be started" : childStatus;
+      const end = until === null ? "" : `, until ${until.toISOString()} at most`;
+      return `Step ${stepId} waits since ${since.toISOString()} for its child ${childId} of workflow ${childWorkflowId}, which is ${state}${end}.`;
+    }
     case "EVENT_WAIT":
       return `Step ${reason.stepId} waits since ${reason.since.toISOString()} for an event ${reason.pattern}${reason.filledIn === null ? "" : ` with ${reason.filledIn}`}${reason.until === null ? "" : `, until ${reason.until.toISOString()}`}.`;
     case "EVENT_TAKEN":

@@ -130,6 +130,7 @@ export function view(more: Partial<InstanceView> = {}): InstanceView {
     state: { variables: { total: 3, name: "a" }, steps: {}, waitingFor: [] },
     compensation: null,
     cancellation: null,
+    parent: null,
     progress: { completed: 0, total: 2 },
     correlationId: null,
     tenantId: "default",

@@ -27,6 +27,7 @@ function read({
       correlationId: null,
       userId: null,
       startEventId: null,
+      parent: null,
       priority: 0,
       createdAt: at(0),
       version: 4,
@@ -55,6 +56,7 @@ function read({
     steps: [],
     waits: [],
     timers: [],
+    children: [],
     ...more,
   };
 }
@@ -171,6 +173,7 @@ test("what is absent is null, never left out", () => {
     state: { variables: {}, steps: {}, waitingFor: [] },
     compensation: null,
     cancellation: null,
+    parent: null,
     progress: { completed: 1, total: 5 },
     correlationId: null,
     tenantId: "default",

@@ -33,12 +33,16 @@ export function instanceLines(
 }
 
 function facts(instance: InstanceView, most: number): readonly (readonly [string, string])[] {
-  const { createdAt, startedAt, completedAt, correlationId, cancellation, error } = instance;
+  const { createdAt, startedAt, completedAt, correlationId, cancellation, error, parent } =
+    instance;
   const ran = durationBetween(startedAt ?? createdAt, completedAt);
   const ended = completedAt === null ? "" : `, settled ${clockText(completedAt)}`;
   return [
     ["created", `${timeText(createdAt)} UTC${ended}${ran === undefined ? "" : ` (${ran})`}`],
     ...(correlationId === null ? [] : [["correlation", printable(correlationId)] as const]),
+    ...(parent === null
+      ? []
+      : [["child of", `${parent.instanceId} at ${printable(parent.path)}`] as const]),
     ["input", jsonLine(instance.input, most)],
     ...(Object.keys(instance.state.variables).length === 0
       ? []
@@ -106,13 +110,14 @@ function startOf({ startedAt, completedAt }: StepView): number {
 }
 
 function stepRemarks(
-  { status, error, nextAttemptAt, blocked, progress, output }: StepView,
+  { status, error, nextAttemptAt, blocked, progress, output, childId }: StepView,
   waits: readonly WaitView[],
   most: number,
 ): readonly string[] {
   return [
     ...(error === null ? [] : [errorText({ ...error, stepId: null }, most)]),
     ...(nextAttemptAt ? [`next attempt at ${clockText(nextAttemptAt)}`] : []),
+    ...(childId ? [`child ${childId}`] : []),
     ...(blocked ? [`no worker takes it: ${printable(blocked)}`] : []),
     ...(status === "RUNNING" && progress ? [`progress ${jsonLine(progress, most - 9)}`] : []),
     ...waits.map((wait) => shorten(waitText(wait), most)),

@@ -29,6 +29,7 @@ export function instance(more: Partial<InstanceView> = {}): InstanceView {
     state: { variables: {}, steps: {}, waitingFor: [] },
     compensation: null,
     cancellation: null,
+    parent: null,
     progress: { completed: 0, total: 1 },
     correlationId: null,
     tenantId: "default",

@@ -108,6 +108,7 @@ export {
   InstanceState,
   InstanceView,
   isSettled,
+  ParentView,
   StepView,
   WaitView,
 } from "./instance-view.ts";

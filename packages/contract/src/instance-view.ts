@@ -45,6 +45,9 @@ export const StepView = z
     blocked: z.string().nullable().optional().meta({ description: "why no worker takes it" }),
     progress: Json.optional().meta({ description: "what the task last reported" }),
     workerId: z.string().nullable().optional(),
+    childId: InstanceId.optional().meta({
+      description: "the instance that a SUB_WORKFLOW started",
+    }),
   })
   .meta({ id: "StepView" });
 export type StepView = z.infer<typeof StepView>;
@@ -104,6 +107,17 @@ export const CancellationView = z
   .meta({ id: "CancellationView" });
 export type CancellationView = z.infer<typeof CancellationView>;
 
+/** The step that started an instance as its child. */
+export const ParentView = z
+  .object({
+    instanceId: InstanceId,
+    path: z.string().meta({ description: "of the step, `ship[3].label`" }),
+    executionId: z.string(),
+    detached: z.boolean().meta({ description: "the parent does not wait for it" }),
+  })
+  .meta({ id: "ParentView" });
+export type ParentView = z.infer<typeof ParentView>;
+
 export const InstanceState = z
   .object({
     variables: JsonRecord,
@@ -126,6 +140,7 @@ export const InstanceView = z
     state: InstanceState,
     compensation: CompensationView.nullable(),
     cancellation: CancellationView.nullable(),
+    parent: ParentView.nullable(),
     progress: z.object({ completed: z.int(), total: z.int() }),
     correlationId: z.string().nullable(),
     tenantId: z.string(),

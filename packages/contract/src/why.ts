@@ -18,6 +18,7 @@ export const WHY_KINDS = [
   "DELAY",
   "EVENT_WAIT",
   "EVENT_TAKEN",
+  "CHILD_WORKFLOW",
 ] as const;
 export type WhyKind = (typeof WHY_KINDS)[number];
 
@@ -65,6 +66,13 @@ export const WhyReasonView = z
       .optional()
       .meta({ description: "the condition with the instance's values" }),
     nearMisses: z.array(NearMissView).optional(),
+    childId: z.string().optional(),
+    childWorkflowId: z.string().optional(),
+    childStatus: z
+      .enum(INSTANCE_STATUSES)
+      .nullable()
+      .optional()
+      .meta({ description: "null: it is about to be started" }),
   })
   .meta({ id: "WhyReasonView" });
 export type WhyReasonView = z.infer<typeof WhyReasonView>;

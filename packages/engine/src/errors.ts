@@ -3,8 +3,18 @@
  * time, not an event pattern. It becomes an error of kind EXPRESSION (CONTRACT 2).
  */
 export class BadValueError extends Error {
-  override readonly name = "BadValueError";
-  readonly code = "BAD_VALUE";
+  override readonly name: string = "BadValueError";
+  readonly code: string = "BAD_VALUE";
+}
+
+/** A step would go beyond one of Millrace's own bounds. It becomes an error of kind LIMIT. */
+export class LimitError extends BadValueError {
+  override readonly name = "LimitError";
+  override readonly code: string;
+  constructor(code: string, message: string) {
+    super(message);
+    this.code = code;
+  }
 }
 
 /**

@@ -59,10 +59,11 @@ export function fold(
   );
 }
 
-/** A worker takes the row, if it can be taken. Claims leave the snapshot as it is. */
+/** A worker takes the row, if it can be taken: a task's. Claims leave the snapshot as it is. */
 export function claimInMemory(instance: MemoryInstance, key: string): MemoryInstance {
   const read = instance.executions.get(key);
   if (read?.status !== "PENDING" && read?.status !== "RETRYING") return instance;
+  if (read.queue === null) return instance;
   const claimed = { ...read, status: "RUNNING", fence: read.fence + 1 } as const;
   return { ...instance, executions: new Map(instance.executions).set(key, claimed) };
 }

@@ -38,19 +38,34 @@ export type * from "./state/decision.ts";
 export { laterOf, mergeReads, noReads } from "./state/reads.ts";
 export type { ExecutionRead, Needs, ReadRequest, Reads } from "./state/reads.ts";
 export { taskError } from "./state/signal.ts";
-export type { EventFact, ExecutionRef, Signal, SignalKind, TaskFailure } from "./state/signal.ts";
+export type {
+  ChildEnd,
+  ChildRef,
+  ChildRefusal,
+  EventFact,
+  ExecutionRef,
+  Signal,
+  SignalKind,
+  TaskFailure,
+} from "./state/signal.ts";
 export { executionKey, isSettled } from "./state/snapshot.ts";
 export type {
   Cancellation,
   Compensation,
   JsonObject,
   LiveExecution,
+  ParentLink,
   Snapshot,
   TimerKind,
   WorkflowError,
 } from "./state/snapshot.ts";
 export { instanceChanges, isStepSettled, isTerminal, stepChanges } from "./state/status.ts";
-export type { CompensationStatus, InstanceStatus, StepStatus } from "./state/status.ts";
+export type {
+  CompensationStatus,
+  InstanceStatus,
+  StepStatus,
+  TerminalStatus,
+} from "./state/status.ts";
 export {
   durationMs,
   durationToMs,

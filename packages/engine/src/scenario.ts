@@ -18,8 +18,8 @@ export function scenarioProblems(definition: Definition, scenario: Scenario): re
   checkDuration("/cancel/at", scenario.cancel?.at);
   scenario.events?.forEach(({ at }, index) => checkDuration(`/events/${index}/at`, at));
   for (const [stepId, results] of Object.entries(scenario.tasks ?? {})) {
-    if (callOf(definition, stepId) === undefined) {
-      const message = `there is no TASK or compensation step "${stepId}"`;
+    if (!isMockable(definition, stepId)) {
+      const message = `there is no TASK, awaited SUB_WORKFLOW or compensation step "${stepId}"`;
       problems.push({ path: `/tasks/${stepId}`, code: "UNKNOWN_STEP", message });
     }
     [results].flat().forEach(({ duration }, index) => {
@@ -30,7 +30,13 @@ export function scenarioProblems(definition: Definition, scenario: Scenario): re
   return problems;
 }
 
-/** What a task answers at an attempt: its own result, or the last one. */
+function isMockable(definition: Definition, stepId: string): boolean {
+  const step = definition.steps.get(stepId);
+  const isChild = step?.type === "SUB_WORKFLOW" && !step.detached;
+  return isChild || callOf(definition, stepId) !== undefined;
+}
+
+/** What a task or child answers at an attempt: its own result, or the last one. */
 export function mockOf(
   { tasks }: Scenario,
   stepId: string,

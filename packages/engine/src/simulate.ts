@@ -1,16 +1,18 @@
-import type { Scenario, SimulationView } from "@millrace/contract";
+import type { MockResult, Scenario, SimulationView } from "@millrace/contract";
 import type { Json } from "@millrace/expressions";
 import { coverageOf, edgesOf } from "./coverage.ts";
 import { createSnapshot } from "./decide/start.ts";
 import { attemptsMade } from "./decide/scope.ts";
 import { eventSatisfies } from "./decide/wait.ts";
 import type { Definition } from "./definition/definition.ts";
+import { stepIdOf } from "./definition/paths.ts";
 import { patternMatches } from "./definition/pattern.ts";
 import { advanceInMemory, claimInMemory, memoryInstance, readsOf } from "./fold.ts";
 import { resolveRetryPolicy } from "./retry.ts";
 import { callOf, mockOf, msOf } from "./scenario.ts";
 import type { Command, Decision, NewWait } from "./state/decision.ts";
-import type { EventFact, ExecutionRef, Signal } from "./state/signal.ts";
+import type { ChildRef, EventFact, ExecutionRef, Signal } from "./state/signal.ts";
+import type { WorkflowError } from "./state/snapshot.ts";
 import { executionKey, isSettled } from "./state/snapshot.ts";
 
 /**
@@ -112,6 +114,11 @@ export function simulate(definition: Definition, scenario: Scenario): Simulation
       }
       case "clearTimer":
         return forgetTimer(timerKey(command));
+      case "startChild": {
+        const { path: place, iteration, attempt, childId, detached } = command;
+        if (!detached) endChild({ path: place, iteration, attempt, childId });
+        return;
+      }
       case "openWait": {
         const { wait } = command;
         waits.set(executionKey(wait.path, wait.iteration), wait);
@@ -177,6 +184,26 @@ export function simulate(definition: Definition, scenario: Scenario): Simulation
           };
     const ending = error === undefined ? "succeeds" : `fails with ${error.type}`;
     const what = `${stepId}${attempt} ${ending}`;
+    agenda.push({ at: now + ms, happening: { kind: "signal", what, signal } });
+  }
+
+  /** A child starts at once; the scenario says how it settles, and when. */
+  function endChild(ref: ChildRef): void {
+    const stepId = stepIdOf(ref.path);
+    const mock = mockOf(scenario, stepId, ref.attempt);
+    if (mock === undefined) unmocked.add(stepId);
+    const { output = null, error, duration } = mock ?? {};
+    const ms = duration === undefined ? defaultTaskMs : msOf(duration, new Date(now));
+    const signal: Signal = {
+      kind: "childEnded",
+      ...ref,
+      status: error === undefined ? "COMPLETED" : "FAILED",
+      output,
+      error: error === undefined ? null : mockedError(error),
+      reason: null,
+    };
+    const ending = error === undefined ? "completes" : `fails with ${error.type}`;
+    const what = `the child of ${stepId} ${ending}`;
     agenda.push({ at: now + ms, happening: { kind: "signal", what, signal } });
   }
 
@@ -340,6 +367,14 @@ function earliest(agenda: readonly Due[]): Due | undefined {
   let first: Due | undefined;
   for (const due of agenda) if (first === undefined || due.at < first.at) first = due;
   return first;
+}
+
+function mockedError({
+  type,
+  message = type,
+  details = null,
+}: NonNullable<MockResult["error"]>): WorkflowError {
+  return { kind: "TASK", type, message, stepId: null, attempt: null, details };
 }
 
 function matchedSignal({ path, iteration }: NewWait, event: EventFact): Signal {

@@ -113,6 +113,18 @@ function stepsOf(
     transitions,
   });
 
+  const child = fc.record({
+    ...common,
+    type: fc.constant("SUB_WORKFLOW" as const),
+    workflowId: fc.constant("other"),
+    timeout: oneIn(5, duration),
+    totalTimeout: oneIn(5, duration),
+    input: oneIn(3, inItem ? fc.oneof(value, ofItem) : value),
+    detached: oneIn(4, fc.boolean()),
+    retry: oneIn(2, retry),
+    transitions,
+  });
+
   const eventWait = fc.record({
     ...common,
     type: fc.constant("EVENT_WAIT" as const),
@@ -186,6 +198,7 @@ function stepsOf(
   return fc.oneof(
     { weight: 5, arbitrary: task },
     { weight: 3, arbitrary: eventWait },
+    { weight: 2, arbitrary: child },
     { weight: 2, arbitrary: choice },
     { weight: 2, arbitrary: delay },
     { weight: 2, arbitrary: set },
@@ -302,11 +315,11 @@ function withUniqueIds(given: object): object {
   };
 }
 
-/** The TASKs of a list and of what is inside it. */
+/** The steps of a list and of what is inside it that do something outside. */
 function tasksOf(steps: readonly object[]): readonly string[] {
   return steps.flatMap((given) => {
     const each: AnyStep = given;
-    if (each.type === "TASK") return each.stepId ?? [];
+    if (each.type === "TASK" || each.type === "SUB_WORKFLOW") return each.stepId ?? [];
     return [
       ...(each.branches ?? []).flatMap((branch) => tasksOf(branch.steps)),
       ...tasksOf(each.steps ?? []),

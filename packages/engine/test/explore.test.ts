@@ -1,10 +1,10 @@
 import { expect, test } from "vitest";
 import { defaultRetryPolicy } from "../src/retry.ts";
-import type { EventFact, Signal } from "../src/state/signal.ts";
+import type { ChildEnd, EventFact, Signal } from "../src/state/signal.ts";
 import { define } from "./support/definitions.ts";
 import { explore } from "./support/explore.ts";
 import type { Stored } from "./support/laws.ts";
-import { noon } from "./support/simulation.ts";
+import { commit, created, noon } from "./support/simulation.ts";
 
 /**
  * Small workflows in which every signal is tried in every state that can be reached, however late,
@@ -264,4 +264,59 @@ test("of its branches and its clock, whichever comes first settles a PARALLEL, o
     "COMPLETED: fork FAILED, work COMPLETED, wait CANCELLED, late COMPLETED",
     "COMPLETED: fork FAILED, work COMPLETED, wait FAILED, late COMPLETED",
   ]);
+});
+
+test("of a child's end and a cancel one wins, and a child that completed in spite of it is undone", () => {
+  const definition = define({
+    steps: [
+      {
+        stepId: "pay",
+        type: "SUB_WORKFLOW",
+        workflowId: "payment",
+        transitions: { default: "ship" },
+      },
+      { stepId: "ship", type: "EVENT_WAIT", eventPattern: "shipped" },
+    ],
+    compensationSteps: [{ stepId: "refund", compensationFor: "pay" }],
+  });
+  const began = commit(definition, created(definition), [{ kind: "started" }], noon);
+  const childId = began.stored.instance.snapshot.live["pay#1"]?.child ?? "";
+  const ended = (end: Partial<ChildEnd>): Signal => ({
+    kind: "childEnded",
+    path: "pay",
+    iteration: 1,
+    attempt: 1,
+    childId,
+    status: "COMPLETED",
+    output: null,
+    error: null,
+    reason: null,
+    ...end,
+  });
+  const error = { kind: "TASK", type: "Broken", message: "it broke", details: null } as const;
+
+  const { settled, moves } = explore(definition, [
+    ended({}),
+    ended({ status: "FAILED", error: { ...error, stepId: "charge", attempt: 1 } }),
+    ended({ status: "CANCELLED" }),
+    { kind: "eventMatched", path: "ship", iteration: 1, event },
+    cancel,
+    timer("grace", "pay"),
+    successOf("refund"),
+  ]);
+
+  expect(endsOf(settled)).toEqual([
+    "CANCELLED: pay CANCELLED",
+    "CANCELLED: pay CANCELLED; uncertain: pay",
+    "CANCELLED: pay COMPLETED, ship CANCELLED; undone: refund",
+    "CANCELLED: pay COMPLETED; undone: refund",
+    "COMPLETED: pay COMPLETED, ship COMPLETED",
+    "FAILED: pay FAILED",
+  ]);
+  // It is told to stop exactly where it may still run.
+  const cancels = moves.filter(({ signal }) => signal === cancel);
+  const told = cancels.filter(
+    ({ from, to }) => from.children.has(childId) && !to.children.has(childId),
+  );
+  expect(told).toHaveLength(1);
 });

@@ -1,6 +1,6 @@
 import { compileDefinition } from "@millrace/engine";
 import type { Definition } from "@millrace/engine";
-import { getDefinition, latestVersion } from "@millrace/store";
+import { getDefinition, latestVersion, versionAt } from "@millrace/store";
 import type { Db } from "@millrace/store";
 import { WorkflowNotFoundError } from "./errors.ts";
 import { shareCalls } from "./share-calls.ts";
@@ -18,6 +18,8 @@ export interface DefinitionCache {
   get(tenantId: string, workflowId: string, version: number): Promise<KnownDefinition>;
   /** The version that a start without one gets. @throws WorkflowNotFoundError */
   latest(tenantId: string, workflowId: string): Promise<KnownDefinition>;
+  /** The version that was the latest at `at`, if there was one. @throws WorkflowNotFoundError */
+  latestAt(tenantId: string, workflowId: string, at: Date): Promise<KnownDefinition>;
 }
 
 /** Compiled versions that are kept; a version never changes, so nothing else ends their life. */
@@ -60,6 +62,11 @@ export function openDefinitionCache(db: Db): DefinitionCache {
     async latest(tenantId, workflowId) {
       const name = JSON.stringify([tenantId, workflowId]);
       const version = await shareLatest(name, () => latestVersion(db, tenantId, workflowId));
+      if (version === undefined) throw new WorkflowNotFoundError(workflowId);
+      return get(tenantId, workflowId, version);
+    },
+    async latestAt(tenantId, workflowId, at) {
+      const version = await versionAt(db, tenantId, workflowId, at);
       if (version === undefined) throw new WorkflowNotFoundError(workflowId);
       return get(tenantId, workflowId, version);
     },

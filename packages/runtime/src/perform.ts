@@ -4,6 +4,7 @@ import { executionKey } from "@millrace/engine";
 import type { Command } from "@millrace/engine";
 import { loadReads } from "@millrace/store";
 import type { Commit, DueStep, Key } from "@millrace/store";
+import { concernsFamily, tellFamily } from "./children.ts";
 import { lookBack } from "./look-back.ts";
 import type { Services } from "./services.ts";
 
@@ -26,6 +27,7 @@ export async function perform(services: Services, commit: Commit): Promise<void>
       commands.filter((command) => command.kind === "abort"),
     ),
     ...(opensLookback(commands) ? [lookBack(services, key)] : []),
+    ...(concernsFamily(commands) ? [tellAndGoOn(services, key, commands)] : []),
   ];
   for (const effect of await Promise.allSettled(effects)) {
     // What is committed stands: whoever committed it must not hear of a failure.
@@ -95,6 +97,19 @@ function jobsOf(key: Key, { decision, holds, carry }: Commit): readonly StepToAd
     });
   }
   return jobs;
+}
+
+/** What is committed for other instances has effects of its own. */
+async function tellAndGoOn(
+  services: Services,
+  key: Key,
+  commands: readonly Command[],
+): Promise<void> {
+  await performAll(services, await tellFamily(services, key, commands));
+}
+
+export async function performAll(services: Services, commits: readonly Commit[]): Promise<void> {
+  await Promise.all(commits.map((commit) => perform(services, commit)));
 }
 
 function opensLookback(commands: readonly Command[]): boolean {

@@ -1,9 +1,9 @@
 import { createHash } from "node:crypto";
-import { createSnapshot, decide, isNeeds, noReads } from "@millrace/engine";
-import type { JsonObject, Signal } from "@millrace/engine";
+import type { JsonObject } from "@millrace/engine";
 import { canonicalJson, instanceReadOf, readInstance } from "@millrace/store";
 import type { Commit, InstanceRead, Json } from "@millrace/store";
 import { IdempotencyConflictError, InvalidInputError } from "./errors.ts";
+import { firstCommit } from "./first-commit.ts";
 import { newInstanceId } from "./ids.ts";
 import { perform } from "./perform.ts";
 import type { Caller, Services } from "./services.ts";
@@ -80,29 +80,21 @@ async function draftStart(
   if (problems.length > 0) throw new InvalidInputError(workflowId, problems);
 
   const now = services.clock.now();
-  const previous = createSnapshot(definition, {
-    id: newInstanceId(now),
-    tenantId,
-    input,
-    correlationId: request.correlationId ?? null,
-    userId: request.userId ?? null,
-    priority: request.priority ?? null,
-    startEventId: null,
-    createdAt: now,
-  });
   const startAt = request.startAt === undefined ? now : new Date(request.startAt);
-  const signals: readonly Signal[] =
-    startAt > now ? [{ kind: "scheduled", startAt }] : [{ kind: "started" }];
-  const decision = decide(definition, previous, signals, noReads, now);
-  if (isNeeds(decision)) throw new Error("a start reads no step rows");
-  return {
-    previous,
-    decision,
-    signals,
+  return firstCommit(definition, {
+    instance: {
+      id: newInstanceId(now),
+      tenantId,
+      input,
+      correlationId: request.correlationId ?? null,
+      userId: request.userId ?? null,
+      priority: request.priority ?? null,
+      startEventId: null,
+      createdAt: now,
+    },
+    signals: startAt > now ? [{ kind: "scheduled", startAt }] : [{ kind: "started" }],
     at: now,
     actor,
-    holds: [],
-    carry: [],
     create: {
       metadata: request.metadata ?? null,
       deadline: request.deadline === undefined ? null : new Date(request.deadline),
@@ -110,7 +102,7 @@ async function draftStart(
         idempotency: { key: idempotencyKey, bodyHash: hashOf(request) },
       }),
     },
-  };
+  });
 }
 
 /** Bodies are compared as canonical JSON (CONTRACT 3, Idempotency-Key). */

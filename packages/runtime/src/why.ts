@@ -1,5 +1,12 @@
 import { explainWait, isSettled, mergeReads, noReads } from "@millrace/engine";
-import type { Definition, EventFact, Snapshot, WaitRef, WorkflowError } from "@millrace/engine";
+import type {
+  Definition,
+  EventFact,
+  InstanceStatus,
+  Snapshot,
+  WaitRef,
+  WorkflowError,
+} from "@millrace/engine";
 import { liveWorkers, loadReads, readInstance, recentEvents } from "@millrace/store";
 import type { InstanceRead, LiveWorker, StepRead, WaitRead } from "@millrace/store";
 import { InstanceNotFoundError } from "./errors.ts";
@@ -44,13 +51,25 @@ export type Reason =
     } & AtStep)
   | ({
       readonly kind: "RETRYING";
-      readonly taskId: string;
+      /** Null: another child is started. */
+      readonly taskId: string | null;
       /** The next one. */
       readonly attempt: number;
       readonly until: Date | null;
       readonly error: WorkflowError | null;
     } & AtStep)
   | ({ readonly kind: "DELAY"; readonly since: Date; readonly until: Date | null } & AtStep)
+  | ({
+      /** It waits for a child to settle. */
+      readonly kind: "CHILD_WORKFLOW";
+      readonly childId: string;
+      readonly childWorkflowId: string;
+      /** Null: it is about to be started. */
+      readonly childStatus: InstanceStatus | null;
+      readonly since: Date;
+      /** The end of its grace, where the step is only awaited. */
+      readonly until: Date | null;
+    } & AtStep)
   | ({
       /** EVENT_TAKEN: an event has satisfied the wait, and is about to be applied. */
       readonly kind: "EVENT_WAIT" | "EVENT_TAKEN";
@@ -127,13 +146,32 @@ function stepReason(
     const until = dueAt(read, step, "delay") ?? dueAt(read, step, "total");
     return { ...placeOf(step), kind: "DELAY", since: step.createdAt, until };
   }
-  if (taskId === null) return undefined;
-  if (status === "RUNNING") return runningReason(step, taskId, read, workers);
   if (status === "RETRYING") {
     const { attempt, retryAt: until, error } = step;
     return { ...placeOf(step), kind: "RETRYING", taskId, attempt, until, error };
   }
+  if (type === "SUB_WORKFLOW" && status === "WAITING") return childReason(step, read);
+  if (taskId === null) return undefined;
+  if (status === "RUNNING") return runningReason(step, taskId, read, workers);
   return status === "PENDING" ? pendingReason(step, taskId, workers) : undefined;
+}
+
+function childReason(step: StepRead, read: InstanceRead): Reason | undefined {
+  const child = read.children.find(
+    ({ path, iteration }) => path === step.path && iteration === step.iteration,
+  );
+  if (child === undefined) return undefined;
+  const { childId, workflowId: childWorkflowId, status, requestedAt: since } = child;
+  const until = step.awaited ? dueAt(read, step, "grace") : null;
+  return {
+    ...placeOf(step),
+    kind: "CHILD_WORKFLOW",
+    childId,
+    childWorkflowId,
+    childStatus: status,
+    since,
+    until,
+  };
 }
 
 function runningReason(

@@ -1,3 +1,4 @@
+import { childSignalWrites } from "./child-signal-writes.ts";
 import type { Draft } from "./draft.ts";
 import type { Db } from "./statement.ts";
 import {
@@ -59,6 +60,7 @@ export function commitStatement(
   const needs = parameters.addRows(neededSteps, drafts, (draft) => draft.needs);
   const free = parameters.addRows(freeWaits, drafts, (draft) => draft.freeWaits);
   const { sections, remember } = childWrites(parameters, drafts, shapesOf);
+  const signals = childSignalWrites(parameters, drafts);
   const lock = locks === "skip" ? "skip locked" : "";
 
   const text = `with locked as materialized (
@@ -90,7 +92,7 @@ export function commitStatement(
       completed_at = x.completed_at
     from ${commits("x")}
     where ${isWritten} and i.tenant_id = x.tenant_id and i.id = x.instance_id),
-  ${[...sections, insertHistory(commits)].join(",\n  ")}
+  ${[...sections, ...signals, insertHistory(commits)].join(",\n  ")}
   select ixs as written from go`;
 
   return parameters.statement(`commit_${locks}`, text, remember);

@@ -34,6 +34,8 @@ export interface Commit {
   readonly holds: readonly Hold[];
   /** New executions that this worker goes on with: inserted RUNNING, and no job. */
   readonly carry: readonly Carry[];
+  /** What children and parent have told the instance, and this commit has taken note of. */
+  readonly received?: readonly ReceivedSignal[];
   /** Of a first commit only. */
   readonly create?: {
     readonly metadata: Json;
@@ -60,6 +62,13 @@ export interface Carry {
   readonly heartbeatTimeoutMs: number | null;
   /** The task's own policy, for whoever fires the clock when this worker is gone. */
   readonly retry: Json | null;
+}
+
+/** Names a row of `child_signals` that is for the instance. */
+export interface ReceivedSignal {
+  readonly kind: "CANCEL" | "END";
+  readonly childId: string;
+  readonly sentVersion: number;
 }
 
 export type CommitOutcome =

@@ -1,13 +1,20 @@
+import type { ParentLink } from "@millrace/engine";
+import { childSignalWrites } from "./child-signal-writes.ts";
 import type { Draft } from "./draft.ts";
+import { jsonText } from "./json.ts";
 import type { Db } from "./statement.ts";
 import { rowSource } from "./unnest.ts";
 import {
   childWrites,
   commitSource,
   insertHistory,
+  instanceOf,
+  isWritten,
   keyColumns,
   openParameters,
   own,
+  ownedSource,
+  tenantOf,
 } from "./writes.ts";
 import type { Owned, Statement } from "./writes.ts";
 
@@ -18,6 +25,9 @@ import type { Owned, Statement } from "./writes.ts";
  * `on conflict do nothing` waits for a transaction that is inserting the same key, and then knows; the
  * keys come in order, so that two batches wait for each other in one direction only. What was not
  * written is explained afterwards: the other transaction's row is not in this statement's snapshot.
+ *
+ * A child is created only together with its row of `children`, which says that it is to be: of several
+ * who try, one finds the row.
  */
 export function createStatement(drafts: readonly Draft[], shapesOf: Db | undefined): Statement {
   const parameters = openParameters();
@@ -26,28 +36,38 @@ export function createStatement(drafts: readonly Draft[], shapesOf: Db | undefin
   const keys = parameters.addRows(keySource, drafts, ({ commit }) =>
     commit.create?.idempotency === undefined ? [] : [commit.create.idempotency],
   );
+  const begins = parameters.addRows(begunSource, drafts, ({ next }) =>
+    next.parent === null ? [] : [next.parent],
+  );
   const { sections, remember } = childWrites(parameters, drafts, shapesOf);
+  const signals = childSignalWrites(parameters, drafts);
 
   const text = `with ${keys ? `${insertKeys(keys("x"))},` : ""}
+  ${begins ? `${lockBegun(begins("x"))},` : ""}
   created as (
     insert into workflow_instances (
       tenant_id, id, workflow_id, workflow_version, version, status, status_at, correlation_id,
       user_id, priority, deadline, start_event_id, metadata, input, variables, snapshot, output,
-      error, cancellation, compensation, created_at, updated_at, started_at, completed_at)
+      error, cancellation, compensation, created_at, updated_at, started_at, completed_at
+      ${begins ? ", parent" : ""})
     select x.tenant_id, x.instance_id, n.workflow_id, n.workflow_version, x.version + 1, x.status,
       x.at, n.correlation_id, n.user_id, x.priority, n.deadline, n.start_event_id, n.metadata,
       n.input, x.variables, x.snapshot, x.output, x.error, x.cancellation, x.compensation,
       n.created_at, x.at, x.started_at, x.completed_at
+      ${begins ? ", b.link" : ""}
     from ${commits("x")}
     join ${news("n")} using (ix)
-    ${keys ? "where not n.has_key or x.instance_id = any ((select array_agg(instance_id) from keyed)::uuid[])" : ""}
+    ${begins ? `left join ${begins("b")} using (ix)` : ""}
+    where true ${begins ? `and (b.ix is null or ${isBegun})` : ""}
+    ${keys ? "and (not n.has_key or x.instance_id = any ((select array_agg(instance_id) from keyed)::uuid[]))" : ""}
     order by x.tenant_id, x.instance_id
     on conflict do nothing
     returning id),
   go as materialized (
     select coalesce(array_agg(x.ix), '{}') as ixs from ${commits("x", keyColumns)}
     where x.instance_id = any ((select array_agg(id) from created)::uuid[])),
-  ${[...sections, insertHistory(commits)].join(",\n  ")}
+  ${begins ? `${markBegun(begins("x"))},` : ""}
+  ${[...sections, ...signals, insertHistory(commits)].join(",\n  ")}
   select ixs as written from go`;
 
   return parameters.statement("create", text, remember);
@@ -61,6 +81,35 @@ function insertKeys(from: string): string {
     on conflict do nothing
     returning instance_id)`;
 }
+
+const isBegun = "x.ix = any ((select array_agg(ix) from begun)::integer[])";
+
+/** In order, and skipping what others have: they are creating the same child. */
+function lockBegun(from: string): string {
+  return `begun as materialized (
+    select x.ix from ${from}
+    join children k on ${sameChild}
+    where k.started_at is null
+    order by k.tenant_id, k.instance_id, k.path, k.iteration, k.attempt
+    for update of k skip locked)`;
+}
+
+function markBegun(from: string): string {
+  return `marked as (
+    update children k set started_at = statement_timestamp() from ${from}
+    where ${isWritten} and ${sameChild})`;
+}
+
+const sameChild = `k.tenant_id = ${tenantOf} and k.instance_id = x.parent_id and k.path = x.path
+      and k.iteration = x.iteration and k.attempt = x.attempt and k.child_id = ${instanceOf}`;
+
+const begunSource = ownedSource<ParentLink>({
+  parent_id: { type: "uuid", of: ({ instanceId }) => instanceId },
+  path: { type: "text", of: ({ path }) => path },
+  iteration: { type: "integer", of: ({ iteration }) => iteration },
+  attempt: { type: "integer", of: ({ attempt }) => attempt },
+  link: { type: "json", of: (parent) => jsonText(parent) },
+});
 
 const createSource = rowSource<Owned<undefined>>({
   ix: { type: "integer", of: ({ ix }) => ix },

@@ -118,6 +118,24 @@ const latest = prepared(
   order by tenant_id = $1 desc, version desc limit 1`,
 );
 
+/** The version that was the latest at `at`; where there was none yet, the latest now. */
+export async function versionAt(
+  db: Db,
+  tenantId: string,
+  id: string,
+  at: Date,
+): Promise<number | undefined> {
+  const [row] = await run<{ version: number }>(db, latestAt, [tenantId, id, at]);
+  return row?.version;
+}
+
+const latestAt = prepared(
+  "version_at",
+  `select version from workflow_definitions
+  where tenant_id in ($1, '${sharedTenant}') and id = $2
+  order by created_at <= $3 desc, tenant_id = $1 desc, version desc limit 1`,
+);
+
 /** Every version of one definition, the latest first. */
 export async function definitionVersions(
   db: Db,

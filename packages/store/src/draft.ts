@@ -14,7 +14,7 @@ import type {
   Signal,
   Snapshot,
 } from "@millrace/engine";
-import type { Carry, Commit, Key } from "./commit.ts";
+import type { Carry, Commit, Key, ReceivedSignal } from "./commit.ts";
 import { jsonText, keyHashOf } from "./json.ts";
 
 /** A commit as the rows that it is written with. */
@@ -37,6 +37,9 @@ export interface Draft extends Key {
   readonly sets: readonly CommandOf<"setTimer">[];
   readonly clears: readonly CommandOf<"clearTimer">[];
   readonly settles: boolean;
+  readonly starts: readonly CommandOf<"startChild">[];
+  readonly sends: readonly ChildSignalInsert[];
+  readonly received: readonly ReceivedSignal[];
   /** Rows beside the instance's and the history's. */
   readonly rows: number;
   /** Length of the JSON texts among its values. */
@@ -94,6 +97,17 @@ export interface WaitInsert {
   readonly keyHash: string | null;
 }
 
+/** A row for another instance. */
+export interface ChildSignalInsert extends Place {
+  readonly to: string;
+  readonly kind: ReceivedSignal["kind"];
+  readonly childId: string;
+  /** Of the decision that sends it. */
+  readonly sentVersion: number;
+  readonly attempt: number;
+  readonly body: string;
+}
+
 type CommandOf<K extends Command["kind"]> = Extract<Command, { kind: K }>;
 
 /** @throws RangeError where a value cannot be stored. */
@@ -145,9 +159,28 @@ export function draftOf(commit: Commit): Draft {
     sets,
     clears,
     settles,
+    starts: commands.filter((command) => command.kind === "startChild"),
+    sends: commands.flatMap((command) => sendOf(next, command) ?? []),
+    received: commit.received ?? [],
     rows: needs.length + inserts.length + updates.length + opens.length + sets.length,
     size: sizeOf(texts, inserts, updates),
   };
+}
+
+function sendOf(
+  { id, version: sentVersion }: Snapshot,
+  command: Command,
+): ChildSignalInsert | undefined {
+  if (command.kind === "cancelChild") {
+    const { path, iteration, attempt, childId, reason, shouldCompensate } = command;
+    const body = jsonText({ reason, shouldCompensate, parentId: id });
+    return { to: childId, kind: "CANCEL", path, iteration, attempt, childId, sentVersion, body };
+  }
+  if (command.kind !== "reportEnd") return undefined;
+  const { parent, status, error, reason } = command;
+  const { instanceId: to, path, iteration, attempt } = parent;
+  const body = jsonText({ status, error, reason });
+  return { to, kind: "END", path, iteration, attempt, childId: id, sentVersion, body };
 }
 
 function textsOf({ previous, decision, signals, create }: Commit): Texts {

@@ -1,9 +1,19 @@
 export { blockStep, lostHolds, recordProgress, releaseSteps, unblockSteps } from "./holds.ts";
 export type { HeldStep, StepAttempt } from "./holds.ts";
+export {
+  childrenOf,
+  deleteChildSignals,
+  loadChildSignals,
+  refuseChild,
+  takeChildSignals,
+  takeUnstarted,
+  unstartedChildren,
+} from "./children.ts";
+export type { ChildLink, ChildSignal, Receiver, UnstartedChild } from "./children.ts";
 export { claimSteps } from "./claim.ts";
 export type { ClaimRequest, Claimed, ClaimedStep } from "./claim.ts";
 export { commitBatch, commitLocked, createBatch } from "./commit.ts";
-export type { Carry, Commit, CommitOutcome, Hold, Key, Locked } from "./commit.ts";
+export type { Carry, Commit, CommitOutcome, Hold, Key, Locked, ReceivedSignal } from "./commit.ts";
 export { openDatabase } from "./database.ts";
 export type { DatabaseHandle, DatabaseOptions, PoolStats, StoreLog } from "./database.ts";
 export {
@@ -12,6 +22,7 @@ export {
   latestVersion,
   listDefinitions,
   registerDefinition,
+  versionAt,
 } from "./definitions.ts";
 export type {
   DefinitionDocument,

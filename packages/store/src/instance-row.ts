@@ -3,6 +3,7 @@ import type {
   Cancellation,
   Compensation,
   JsonObject,
+  ParentLink,
   Snapshot,
   WorkflowError,
 } from "@millrace/engine";
@@ -27,6 +28,7 @@ export interface InstanceRow {
   readonly i_error: string | null;
   readonly i_cancellation: string | null;
   readonly i_compensation: string | null;
+  readonly i_parent: string | null;
   readonly i_created_at: Date;
   readonly i_started_at: Date | null;
   readonly i_completed_at: Date | null;
@@ -50,6 +52,7 @@ const columns = [
   "error",
   "cancellation",
   "compensation",
+  "parent",
   "created_at",
   "started_at",
   "completed_at",
@@ -62,6 +65,7 @@ const jsonColumns = new Set([
   "error",
   "cancellation",
   "compensation",
+  "parent",
 ]);
 
 /** As `instanceColumns`, for a row that is itself turned into JSON: JSON columns stay texts. */
@@ -83,6 +87,7 @@ export function snapshotOf(row: InstanceRow): Snapshot {
     startEventId: row.i_start_event_id,
     priority: row.i_priority,
     createdAt: row.i_created_at,
+    parent: (parseJson(row.i_parent) ?? null) as ParentLink | null,
     version: row.i_version,
     // What the columns hold was written from a snapshot.
     status: row.i_status as Snapshot["status"],

@@ -1,4 +1,6 @@
 import type { Snapshot, StepStatus, TimerKind, WorkflowError } from "@millrace/engine";
+import { childrenOf } from "./children.ts";
+import type { ChildLink } from "./children.ts";
 import type { Commit, Key } from "./commit.ts";
 import { instanceColumnsAsText, snapshotOf } from "./instance-row.ts";
 import type { InstanceRow } from "./instance-row.ts";
@@ -19,6 +21,8 @@ export interface InstanceRead {
   readonly steps: readonly StepRead[];
   readonly waits: readonly WaitRead[];
   readonly timers: readonly TimerRead[];
+  /** Of each SUB_WORKFLOW execution the latest child. */
+  readonly children: readonly ChildLink[];
 }
 
 export interface StepRead {
@@ -97,6 +101,7 @@ export async function readInstances(
   const stepsOf = grouped(steps);
   const waitsOf = grouped(waits);
   const timersOf = grouped(timers);
+  const links = await linksOf(db, steps);
   return keys.flatMap((key) => {
     const name = keyName(key);
     const row = byKey.get(name);
@@ -109,8 +114,31 @@ export async function readInstances(
       steps: (stepsOf.get(name) ?? []).map(stepReadOf),
       waits: (waitsOf.get(name) ?? []).map(waitReadOf),
       timers: (timersOf.get(name) ?? []).map(timerReadOf),
+      children: links.get(name) ?? [],
     };
   });
+}
+
+/** Asked for apart, since few instances have children. */
+async function linksOf(
+  db: Db,
+  steps: readonly StepRow[],
+): Promise<ReadonlyMap<string, readonly ChildLink[]>> {
+  const parents = new Map(
+    steps
+      .filter(({ type }) => type === "SUB_WORKFLOW")
+      .map(({ tenant_id: tenantId, instance_id: instanceId }) => [
+        nameOf(tenantId, instanceId),
+        { tenantId, instanceId },
+      ]),
+  );
+  const links = new Map<string, ChildLink[]>();
+  if (parents.size === 0) return links;
+  for (const link of await childrenOf(db, [...parents.values()])) {
+    const name = keyName(link);
+    links.set(name, [...(links.get(name) ?? []), link]);
+  }
+  return links;
 }
 
 /** Rows that came as a JSON array: times in their columns are texts, and become dates again. */
@@ -377,5 +405,23 @@ export function instanceReadOf({ decision, at, create }: Commit): InstanceRead {
               ]
             : [],
         ),
+    children: commands.flatMap((command) =>
+      command.kind === "startChild"
+        ? [
+            {
+              tenantId: snapshot.tenantId,
+              instanceId: snapshot.id,
+              path: command.path,
+              iteration: command.iteration,
+              attempt: command.attempt,
+              childId: command.childId,
+              workflowId: command.workflowId,
+              detached: command.detached,
+              requestedAt: at,
+              status: null,
+            },
+          ]
+        : [],
+    ),
   };
 }

@@ -14,6 +14,8 @@ export interface Database {
   readonly events: EventsTable;
   readonly event_deliveries: EventDeliveriesTable;
   readonly timers: TimersTable;
+  readonly children: ChildrenTable;
+  readonly child_signals: ChildSignalsTable;
   readonly history: HistoryTable;
   readonly idempotency_keys: IdempotencyKeysTable;
   readonly workers: WorkersTable;
@@ -57,6 +59,7 @@ export interface InstancesTable {
   readonly error: JsonText | null;
   readonly cancellation: JsonText | null;
   readonly compensation: JsonText | null;
+  readonly parent: JsonText | null;
   readonly created_at: Time;
   readonly updated_at: Time;
   readonly started_at: OptionalTime;
@@ -158,6 +161,35 @@ export interface TimersTable {
   readonly kind: string;
   readonly attempt: number;
   readonly due_at: Time;
+  readonly look_at: Time;
+}
+
+export interface ChildrenTable {
+  readonly tenant_id: string;
+  readonly instance_id: string;
+  readonly path: string;
+  readonly iteration: number;
+  readonly attempt: number;
+  readonly child_id: string;
+  readonly workflow_id: string;
+  readonly workflow_version: number | null;
+  readonly detached: boolean;
+  readonly requested_at: Time;
+  readonly look_at: Time;
+  readonly started_at: OptionalTime;
+}
+
+export interface ChildSignalsTable {
+  readonly tenant_id: string;
+  readonly instance_id: string;
+  readonly kind: string;
+  readonly child_id: string;
+  readonly sent_version: number;
+  readonly path: string;
+  readonly iteration: number;
+  readonly attempt: number;
+  readonly body: JsonText;
+  readonly sent_at: Time;
   readonly look_at: Time;
 }
 

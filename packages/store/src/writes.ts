@@ -13,7 +13,7 @@ export interface Statement {
 }
 
 /** As it stands in `from`, under an alias. */
-type From = (alias: string, names?: readonly string[]) => string;
+export type From = (alias: string, names?: readonly string[]) => string;
 
 /** Parameters and sections of one statement; sections come in a fixed order, so that a mask names them. */
 export interface Parameters {
@@ -86,8 +86,8 @@ export function ownedSource<Row>(
  * The key of the instance that a row belongs to, out of the commits' own parameters, which every
  * statement has first. Arrays of their own for each kind of row cost 5 µs of server CPU a commit.
  */
-const tenantOf = "($2::text[])[x.ix + 1]";
-const instanceOf = "($3::uuid[])[x.ix + 1]";
+export const tenantOf = "($2::text[])[x.ix + 1]";
+export const instanceOf = "($3::uuid[])[x.ix + 1]";
 
 export const isWritten = "x.ix = any ((select ixs from go)::integer[])";
 
@@ -203,7 +203,8 @@ function updateSteps(from: From): string {
       awaited = x.awaited,
       retry_at = x.retry_at,
       look_at = case x.status
-        when 'RETRYING' then x.retry_at
+        -- No job is missing where no task is to run: a timer says when a child is tried again.
+        when 'RETRYING' then case when s.queue is not null then x.retry_at end
         when 'PENDING' then statement_timestamp() + interval '30 s' end,
       looks = 0,
       blocked = null,

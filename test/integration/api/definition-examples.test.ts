@@ -42,6 +42,7 @@ test("there is an example for every step type that is supported", () => {
     "MAP",
     "PARALLEL",
     "SET",
+    "SUB_WORKFLOW",
     "TASK",
   ]);
 });

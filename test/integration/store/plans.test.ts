@@ -6,8 +6,10 @@ import {
   orphansAmong,
   overdueAttempts,
   takeDueSteps,
+  takeChildSignals,
   takeDueTimers,
   takeLapsedSteps,
+  takeUnstarted,
   unappliedMatches,
   unmatchedEvents,
   waitsNotLookedBack,
@@ -54,6 +56,8 @@ const questions: readonly Question[] = [
   { name: "unmatched_events", values: [2_000, 500], indexes: ["events_unmatched"] },
   { name: "waits_not_looked_back", values: [2_000, 500], indexes: ["waits_not_looked_back"] },
   { name: "unapplied_matches", values: [2_000, 500], indexes: ["waits_unapplied"] },
+  { name: "left_unstarted_children", values: [500], indexes: ["children_look"] },
+  { name: "left_child_signals", values: [500], indexes: ["child_signals_look"] },
   { name: "take_timers", values: [200, 5_000, null, 0], indexes: ["timers_look"] },
   { name: "take_timers", values: [100, 5_000, null, 30_000], indexes: ["timers_look"] },
   { name: "next_timer", values: [], indexes: ["timers_look"] },
@@ -113,6 +117,11 @@ async function fill(): Promise<void> {
     insert into events (tenant_id, id, pattern, payload, occurred_at, received_at, actor, matched_at)
     select 'default', 'e' || n, 'p', '{}', now(), now() - interval '1 h', 'a', now()
     from generate_series(1, ${settled}::integer) n`.execute(db);
+  await sql`
+    insert into children (tenant_id, instance_id, path, iteration, attempt, child_id, workflow_id,
+      detached, requested_at, look_at, started_at)
+    select 'default', id, 'a', 1, 1, gen_random_uuid(), 'wf', false, now(), now(), now()
+    from workflow_instances`.execute(db);
   await sql`vacuum analyze`.execute(db);
 }
 
@@ -123,6 +132,8 @@ async function askAll(): Promise<void> {
   await unmatchedEvents(db, 2_000, 500);
   await waitsNotLookedBack(db, 2_000, 500);
   await unappliedMatches(db, 2_000, 500);
+  await takeUnstarted(db, 500);
+  await takeChildSignals(db, 500);
   await takeDueTimers(db, 200, 5_000);
   await nextTimerDue(db);
   await makeMissedDue(db, new Date(0), new Date(1));

@@ -10,14 +10,14 @@ import type { Turn } from "./turn.ts";
 
 export function requestCancel(
   turn: Turn,
-  { reason, actor, shouldCompensate }: Extract<Signal, { kind: "cancelRequested" }>,
+  { reason, actor, shouldCompensate, source }: Extract<Signal, { kind: "cancelRequested" }>,
 ): void {
   if (isTerminal(turn.state.status)) return;
   cancelInstance(turn, {
     reason,
     requestedBy: actor,
     requestedAt: turn.now.toISOString(),
-    source: "API",
+    source: source ?? "API",
     shouldCompensate,
   });
 }

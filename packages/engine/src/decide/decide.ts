@@ -6,6 +6,7 @@ import type { LiveExecution, Snapshot } from "../state/snapshot.ts";
 import { isSettled } from "../state/snapshot.ts";
 import { isTerminal } from "../state/status.ts";
 import { requestCancel, triggerCancel } from "./cancel.ts";
+import { refuseChild, takeChildEnd } from "./child-end.ts";
 import { completeIfDone } from "./end.ts";
 import { failAttempt, poison, succeed, timeOutAttempt } from "./finish-step.ts";
 import { refreshKeys } from "./listen.ts";
@@ -79,6 +80,10 @@ function apply(turn: Turn, signal: Signal): void {
       return triggerCancel(turn, signal);
     case "cancelRequested":
       return requestCancel(turn, signal);
+    case "childEnded":
+      return takeChildEnd(turn, signal);
+    case "childRefused":
+      return refuseChild(turn, signal);
   }
 }
 

@@ -3,6 +3,7 @@ import { defined } from "../assert.ts";
 import type { DelayStep, EndStep, EventWaitStep, SetStep, Step } from "../definition/definition.ts";
 import { resolveTime } from "../definition/time.ts";
 import type { JsonObject, LiveExecution, TimerKind, WorkflowError } from "../state/snapshot.ts";
+import { enterSubWorkflow } from "./child.ts";
 import { dispatchTask } from "./dispatch.ts";
 import { cancelInstance, completeInstance, completeWith, failInstance } from "./end.ts";
 import { after, clockMs, limitOf, textOf } from "./evaluate.ts";
@@ -47,6 +48,8 @@ export function enterStep(turn: Turn, current: Step, execution: LiveExecution): 
       settleCompleted(turn, current, execution, output);
       return true;
     }
+    case "SUB_WORKFLOW":
+      return enterSubWorkflow(turn, current, execution);
     case "CHOICE":
       insertInstant(turn, current.type, execution);
       settleCompleted(turn, current, execution, undefined);

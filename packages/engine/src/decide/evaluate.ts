@@ -2,7 +2,7 @@ import { ExpressionError } from "@millrace/expressions";
 import type { Json } from "@millrace/expressions";
 import type { Clocks, DurationValue } from "../definition/definition.ts";
 import { durationMs } from "../definition/duration.ts";
-import { BadValueError } from "../errors.ts";
+import { BadValueError, LimitError } from "../errors.ts";
 import type { WorkflowError } from "../state/snapshot.ts";
 import type { Context } from "./scope.ts";
 import { scopeFor } from "./scope.ts";
@@ -60,7 +60,7 @@ export function expressionError(
   if (!isValueError(thrown)) throw thrown;
   const place = stepId === null ? where : `step "${stepId}", ${where}`;
   return {
-    kind: "EXPRESSION",
+    kind: thrown instanceof LimitError ? "LIMIT" : "EXPRESSION",
     type: thrown.code,
     message: `${place}: ${thrown.message}`,
     stepId,

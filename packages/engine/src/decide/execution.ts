@@ -14,6 +14,7 @@ export const outputTypes: ReadonlySet<Step["type"]> = new Set([
   "EVENT_WAIT",
   "PARALLEL",
   "MAP",
+  "SUB_WORKFLOW",
 ]);
 
 /** The next execution of a step, counted as begun. */

@@ -1,6 +1,6 @@
 import type { Json } from "@millrace/expressions";
 import type { Definition } from "../definition/definition.ts";
-import type { Snapshot } from "../state/snapshot.ts";
+import type { ParentLink, Snapshot } from "../state/snapshot.ts";
 import { failInstance } from "./end.ts";
 import { clockMs, expressionError } from "./evaluate.ts";
 import { openTriggers } from "./listen.ts";
@@ -17,6 +17,8 @@ export interface NewInstance {
   readonly priority: number | null;
   readonly startEventId: string | null;
   readonly createdAt: Date;
+  /** Default: none. */
+  readonly parent?: ParentLink | null;
 }
 
 /**
@@ -33,6 +35,7 @@ export function createSnapshot(definition: Definition, instance: NewInstance): S
     userId: instance.userId,
     startEventId: instance.startEventId,
     createdAt: instance.createdAt,
+    parent: instance.parent ?? null,
     priority: instance.priority ?? definition.priority,
     workflowId: definition.id,
     workflowVersion: definition.version,

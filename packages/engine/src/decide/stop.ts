@@ -1,4 +1,6 @@
 import type { LiveExecution } from "../state/snapshot.ts";
+import type { StepStatus } from "../state/status.ts";
+import { cancelChild } from "./child.ts";
 import { graceMs } from "./compensate.ts";
 import { abortAttempt } from "./dispatch.ts";
 import { after } from "./evaluate.ts";
@@ -7,7 +9,7 @@ import { dropTimer, noteStep, putLive, removeLive, setTimer, updateExecution } f
 import type { Turn } from "./turn.ts";
 
 /**
- * A running step is told. While compensating, one that has a compensation step stays on, AWAITED, for
+ * A running step is told, and a child that it waits for is cancelled. While compensating, one that has a compensation step stays on, AWAITED, for
  * its grace; everything else is CANCELLED at once (CONTRACT 2, "A step in flight at a cancel").
  */
 export function stopExecution(
@@ -16,7 +18,7 @@ export function stopExecution(
   reason: string,
   compensating: boolean,
 ): void {
-  const { phase, stepId, attempt } = execution;
+  const { phase, stepId, attempt, timers } = execution;
   if (phase === "READY") {
     removeLive(turn, execution);
     return;
@@ -24,15 +26,23 @@ export function stopExecution(
   // It lost its branch before, and has its grace already.
   if (phase === "AWAITED" && compensating) return;
   const undoable = compensating && turn.definition.compensationFor.has(stepId);
+  if (execution.child !== undefined && phase !== "AWAITED") {
+    cancelChild(turn, execution, execution.child, { reason, isAwaited: undoable });
+    if (undoable) {
+      awaitGrace(turn, execution, "WAITING");
+      return;
+    }
+  }
   // A row is looked at only where it matters: for the grace, and for attempts that never began.
   const status = phase === "ACTIVE" && (undoable || attempt > 1) && observeStatus(turn, execution);
   if (undoable && status === "RUNNING") {
-    awaitGrace(turn, execution, reason);
+    awaitGrace(turn, execution, "RUNNING");
+    abortAttempt(turn, execution, reason);
     return;
   }
   updateExecution(turn, execution, {
     status: "CANCELLED",
-    attempt: attemptsMade(status || "RUNNING", attempt),
+    attempt: attemptsMade(status || (timers.includes("retry") ? "RETRYING" : "RUNNING"), attempt),
     completedAt: turn.now,
   });
   noteStep(turn, "workflow.step.cancelled", execution);
@@ -40,12 +50,11 @@ export function stopExecution(
   if (phase === "ACTIVE") abortAttempt(turn, execution, reason);
 }
 
-function awaitGrace(turn: Turn, execution: LiveExecution, reason: string): void {
+function awaitGrace(turn: Turn, execution: LiveExecution, status: StepStatus): void {
   let awaited: LiveExecution = { ...execution, phase: "AWAITED" };
   for (const timer of execution.timers) awaited = dropTimer(turn, awaited, timer);
   putLive(turn, { ...awaited, timers: ["grace"] });
   setTimer(turn, "grace", execution, after(turn, graceMs(turn, execution)));
-  updateExecution(turn, execution, { status: "RUNNING", awaited: true });
+  updateExecution(turn, execution, { status, awaited: true });
   noteStep(turn, "workflow.step.awaited", execution);
-  abortAttempt(turn, execution, reason);
 }

@@ -1,5 +1,6 @@
 import type { Signal } from "../state/signal.ts";
 import type { LiveExecution } from "../state/snapshot.ts";
+import { retryChild, timeOutChild, timeOutChildren } from "./child-end.ts";
 import { settleAwaited } from "./compensate.ts";
 import { abortAttempt } from "./dispatch.ts";
 import { failInstance } from "./end.ts";
@@ -37,6 +38,10 @@ export function fireTimer(turn: Turn, signal: Extract<Signal, { kind: "timerFire
         stepId: execution.stepId,
         within: execution.within,
       });
+    case "retry":
+      return retryChild(turn, execution);
+    case "attempt":
+      return timeOutChild(turn, execution);
     case "total":
       return timeOutStep(turn, execution);
     case "schedule":
@@ -69,6 +74,7 @@ function fireInstanceTimer(turn: Turn, { timer }: Extract<Signal, { kind: "timer
 function timeOutStep(turn: Turn, execution: LiveExecution): void {
   const { stepId, phase } = execution;
   if (phase === "ACTIVE") return timeOutTotal(turn, execution);
+  if (stepOf(turn, stepId).type === "SUB_WORKFLOW") return timeOutChildren(turn, execution);
 
   const message = `step "${stepId}" of type ${stepOf(turn, stepId).type} took longer than its timeout`;
   const error = timeoutError(execution, null, message);

@@ -21,7 +21,7 @@ import type {
 } from "../state/snapshot.ts";
 import { executionKey } from "../state/snapshot.ts";
 import type { InstanceStatus, StepStatus } from "../state/status.ts";
-import { instanceChanges } from "../state/status.ts";
+import { instanceChanges, isTerminal } from "../state/status.ts";
 
 type Mutable<T> = { -readonly [K in keyof T]: T[K] };
 type CommandOf<K extends Command["kind"]> = Extract<Command, { kind: K }>;
@@ -47,6 +47,8 @@ export interface Turn {
   readonly timers: Map<string, CommandOf<"setTimer"> | CommandOf<"clearTimer">>;
   readonly dispatches: Map<string, CommandOf<"dispatch">>;
   readonly aborts: Map<string, CommandOf<"abort">>;
+  /** By their kind and the child's id. */
+  readonly children: Map<string, CommandOf<"startChild"> | CommandOf<"cancelChild">>;
   readonly guards: Map<string, Guard>;
   readonly entries: HistoryEntry[];
   readonly observedRunning: Set<string>;
@@ -83,6 +85,7 @@ export function openTurn(definition: Definition, before: Snapshot, reads: Reads,
     timers: new Map(),
     dispatches: new Map(),
     aborts: new Map(),
+    children: new Map(),
     guards: new Map(),
     entries: [],
     observedRunning: new Set(),
@@ -101,8 +104,9 @@ export function closeTurn(turn: Turn): Decision {
     ...turn.timers.values(),
     ...turn.dispatches.values(),
     ...turn.aborts.values(),
+    ...turn.children.values(),
   ];
-  if (turn.settled) commands.push({ kind: "settle" });
+  if (turn.settled) commands.push({ kind: "settle" }, ...reportOfEnd(turn));
   const changed = turn.entries.length > 0 || commands.length > 0 || turn.updates.size > 0;
   // The turn is over, so that its state need not be copied.
   if (changed) turn.state.version = turn.before.version + 1;
@@ -115,6 +119,13 @@ export function closeTurn(turn: Turn): Decision {
     entries: turn.entries,
     observedRunning: [...turn.observedRunning],
   };
+}
+
+/** A parent that waits hears of it when nothing about this instance moves by itself any more. */
+function reportOfEnd({ state }: Turn): readonly Command[] {
+  const { parent, status, error, cancellation } = state;
+  if (parent?.awaited !== true || !isTerminal(status)) return [];
+  return [{ kind: "reportEnd", parent, status, error, reason: cancellation?.reason ?? null }];
 }
 
 /** Goes on with a branch once what is under way has been written down. */

@@ -255,6 +255,8 @@ function checkStep(step: StepOutline, context: StepContext): void {
       checkItemName(step, list);
       break;
     case "SUB_WORKFLOW":
+      checkSubWorkflow(step, context);
+      break;
     case "EMIT_EVENT":
       list.add(`${path}/type`, "NOT_SUPPORTED_YET", notYet(`the step type ${type}`));
       break;
@@ -292,6 +294,18 @@ function checkItemName({ fields, path }: StepOutline, list: ProblemList): void {
   if (name === undefined || !isRoot(name)) return;
   const message = `${quote(name)} stands for something else in expressions; call the items another name`;
   list.add(`${path}/itemName`, "BAD_VARIABLE", message);
+}
+
+function checkSubWorkflow({ fields, path }: StepOutline, context: StepContext): void {
+  const { entering, list, longest, outline } = context;
+  const { workflowId, version, condition, detached } = fields;
+  entering.text(`${path}/workflowId`, workflowId, readPlainName("a workflowId"));
+  entering.json(`${path}/input`, fields["input"], readValue);
+  checkRetry(fieldsOf(fields["retry"]), `${path}/retry`, longest, entering, list);
+  const isItself = workflowId !== undefined && workflowId === outline.fields["id"];
+  if (!isItself || version !== undefined || condition !== undefined || detached === true) return;
+  const message = `the workflow starts itself and waits for it, again and again: give the step a condition, or make it detached`;
+  list.add(`${path}/workflowId`, "RECURSIVE_WORKFLOW", message);
 }
 
 /** What a TASK and a compensation step share. */
@@ -426,6 +440,7 @@ function checkIdleFields({ fields, path, type }: StepOutline, list: ProblemList)
   const waits = takesTime.has(type ?? "");
   for (const key of ["retry", ...taskClocks, ...clocks]) {
     if (fields[key] === undefined || (waits && clocks.includes(key))) continue;
+    if (key === "retry" && type === "SUB_WORKFLOW" && fields["detached"] !== true) continue;
     if (waits && taskClocks.includes(key)) {
       const what = key === "scheduleTimeout" ? "a queue" : "a heartbeat";
       const message = `only a TASK has ${what}; a step of type ${type} takes "timeout"`;

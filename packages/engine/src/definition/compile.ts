@@ -207,6 +207,16 @@ function compileStep(document: StepDocument, { lineage, names }: Surroundings): 
         reason: read(document.reason, readValue),
       };
     case "SUB_WORKFLOW":
+      return {
+        ...base,
+        ...compileClocks(document, names),
+        type: document.type,
+        workflowId: document.workflowId,
+        version: document.version,
+        input: read(document.input, readValue),
+        detached: document.detached ?? false,
+        retry: document.retry && compileRetry(document.retry),
+      };
     case "EMIT_EVENT":
       throw new DefinitionError(notYet(`the step type ${document.type}`));
   }

@@ -152,6 +152,18 @@ export interface MapStep extends StepBase, Clocks {
   readonly tolerate: number;
 }
 
+export interface SubWorkflowStep extends StepBase, Clocks {
+  readonly type: "SUB_WORKFLOW";
+  readonly workflowId: string;
+  /** Undefined: the latest one when the parent began; of a detached child, when it starts. */
+  readonly version: number | undefined;
+  /** Undefined: the instance's input. */
+  readonly input: Template | undefined;
+  readonly detached: boolean;
+  /** Undefined: a child that fails is not tried again. */
+  readonly retry: Partial<RetryPolicy> | undefined;
+}
+
 export interface EndStep extends StepBase {
   readonly type: "END";
   readonly outcome: "COMPLETED" | "FAILED" | "CANCELLED";
@@ -168,6 +180,7 @@ export type Step =
   | SetStep
   | ParallelStep
   | MapStep
+  | SubWorkflowStep
   | EndStep;
 export type StepType = Step["type"];
 

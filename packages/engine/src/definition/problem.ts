@@ -21,6 +21,7 @@ export const definitionCodes = {
   OUTPUT_NEVER_THERE: "a read of the output of a step that cannot have run before",
   CYCLE_WITHOUT_WAIT: "a loop that nothing delays and nothing can leave",
   DUPLICATE_COMPENSATION: "a second compensation step for one step",
+  RECURSIVE_WORKFLOW: "a workflow that waits for itself, whatever its input",
   NOT_COMPENSABLE: "a compensation for a step that has no effect outside",
   EVENT_NOT_AT_HAND: "an expression that reads the event where there is none",
   BAD_DURATION: "a text that is no ISO-8601 duration",

@@ -113,6 +113,8 @@ function readsOfType(step: Draft): readonly (Reads | undefined)[] {
       return [step.output?.reads, step.error?.reads, step.reason?.reads];
     case "MAP":
       return [step.items.reads, ...readsOfClocks(step)];
+    case "SUB_WORKFLOW":
+      return [step.input?.reads, ...readsOfClocks(step)];
     case "PARALLEL":
       return readsOfClocks(step);
     case "CHOICE":

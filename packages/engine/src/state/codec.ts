@@ -33,6 +33,7 @@ export type Identity = Pick<
   | "startEventId"
   | "createdAt"
   | "input"
+  | "parent"
 >;
 
 /** A snapshot in columns of the store; `frontier` is what `encodeFrontier` made. */
@@ -72,6 +73,7 @@ interface StoredLive {
   readonly last?: string;
   readonly branches?: OpenBranches;
   readonly items?: OpenItems;
+  readonly child?: string;
 }
 
 /** As stored; what is empty is left out. */
@@ -123,6 +125,7 @@ export function decodeSnapshot(columns: StoredSnapshot): Snapshot {
     startEventId: columns.startEventId,
     createdAt: columns.createdAt,
     input: columns.input,
+    parent: columns.parent,
     priority: columns.priority,
     version: columns.version,
     status: columns.status,
@@ -146,7 +149,7 @@ export function decodeSnapshot(columns: StoredSnapshot): Snapshot {
 
 function storeLive(execution: LiveExecution): StoredLive {
   const { stepId, path, iteration, phase, attempt, timers } = execution;
-  const { waitKey, compensates, within, branches, items } = execution;
+  const { waitKey, compensates, within, branches, items, child } = execution;
   return {
     ...(stepId !== stepIdOf(path) && { stepId }),
     phase,
@@ -158,6 +161,7 @@ function storeLive(execution: LiveExecution): StoredLive {
     ...(within !== undefined && within.last !== null && { last: within.last }),
     ...(branches !== undefined && { branches }),
     ...(items !== undefined && { items }),
+    ...(child !== undefined && { child }),
   };
 }
 
@@ -178,6 +182,7 @@ function restoreLive(stored: StoredLive, key: string): LiveExecution {
     ...(within !== undefined && { within }),
     ...(stored.branches !== undefined && { branches: stored.branches }),
     ...(stored.items !== undefined && { items: stored.items }),
+    ...(stored.child !== undefined && { child: stored.child }),
   };
 }
 
@@ -228,7 +233,7 @@ export interface Changes {
 /** What the changes of version 1 start from. */
 export function blankSnapshot(identity: Identity): Snapshot {
   const { id, tenantId, workflowId, workflowVersion } = identity;
-  const { correlationId, userId, startEventId, createdAt, input } = identity;
+  const { correlationId, userId, startEventId, createdAt, input, parent } = identity;
   return {
     id,
     tenantId,
@@ -239,6 +244,7 @@ export function blankSnapshot(identity: Identity): Snapshot {
     startEventId,
     createdAt,
     input,
+    parent,
     priority: 0,
     version: 0,
     status: "CREATED",
@@ -349,13 +355,15 @@ function changedObject<T>(
 
 /** A signal as the history keeps it: the output of a step is in its row. */
 export type StoredSignal =
-  | Exclude<Signal, { kind: "stepSucceeded" } | { kind: "scheduled" }>
+  | Exclude<Signal, { kind: "stepSucceeded" } | { kind: "childEnded" } | { kind: "scheduled" }>
   | Omit<Extract<Signal, { kind: "stepSucceeded" }>, "output">
+  | Omit<Extract<Signal, { kind: "childEnded" }>, "output">
   | { readonly kind: "scheduled"; readonly startAt: string };
 
 export function storedSignal(signal: Signal): StoredSignal {
   switch (signal.kind) {
-    case "stepSucceeded": {
+    case "stepSucceeded":
+    case "childEnded": {
       const { output: _inItsRow, ...rest } = signal;
       return rest;
     }
@@ -377,6 +385,11 @@ export function restoredSignal(
   switch (stored.kind) {
     case "stepSucceeded":
       return { ...stored, output: outputOf(executionKey(stored.path, stored.iteration)) };
+    case "childEnded": {
+      const isCompleted = stored.status === "COMPLETED";
+      const output = isCompleted ? outputOf(executionKey(stored.path, stored.iteration)) : null;
+      return { ...stored, output };
+    }
     case "scheduled":
       return { kind: "scheduled", startAt: new Date(stored.startAt) };
     default:

@@ -1,5 +1,6 @@
 import type { Json } from "@millrace/expressions";
-import type { Snapshot, TimerKind, WorkflowError } from "./snapshot.ts";
+import type { ChildEnd } from "./signal.ts";
+import type { ParentLink, Snapshot, TimerKind, WorkflowError } from "./snapshot.ts";
 import type { StepStatus } from "./status.ts";
 
 /** A step row to be written for the first time. */
@@ -127,6 +128,33 @@ export type Command =
       readonly attempt: number;
       readonly reason: string;
     }
+  | {
+      /** A row of its own, which the first commit of the child clears. Its input is the step's. */
+      readonly kind: "startChild";
+      readonly path: string;
+      readonly iteration: number;
+      readonly attempt: number;
+      readonly childId: string;
+      readonly workflowId: string;
+      /** Null: not named by the step. */
+      readonly workflowVersion: number | null;
+      readonly detached: boolean;
+    }
+  | {
+      /** A row for the child, which the commit that cancels it clears. */
+      readonly kind: "cancelChild";
+      readonly path: string;
+      readonly iteration: number;
+      readonly attempt: number;
+      readonly childId: string;
+      readonly reason: string | null;
+      readonly shouldCompensate: boolean;
+    }
+  | ({
+      /** A row for the parent, which the commit that takes note of it clears. */
+      readonly kind: "reportEnd";
+      readonly parent: ParentLink;
+    } & Omit<ChildEnd, "output">)
   /** The instance settled: whatever waits and timers it still has go in the same commit. */
   | { readonly kind: "settle" };
 

@@ -1,5 +1,6 @@
 import type { RetryPolicy } from "../retry.ts";
 import type { Json } from "@millrace/expressions";
+import type { TerminalStatus } from "./status.ts";
 import type { TimerKind, WorkflowError } from "./snapshot.ts";
 
 /** An event as waits and conditions see it. Times are ISO 8601. */
@@ -17,6 +18,23 @@ export interface ExecutionRef {
   readonly iteration: number;
   readonly attempt: number;
 }
+
+/** A child as its parent knows it, and the execution that started it. */
+export interface ChildRef extends ExecutionRef {
+  readonly childId: string;
+}
+
+/** How a child settled. */
+export interface ChildEnd {
+  readonly status: TerminalStatus;
+  readonly output: Json;
+  readonly error: WorkflowError | null;
+  /** Of its cancellation. */
+  readonly reason: string | null;
+}
+
+/** Why a child could not be started. */
+export type ChildRefusal = Pick<WorkflowError, "kind" | "type" | "message" | "details">;
 
 /** A failure as a task, or the worker on its behalf, reports it. */
 export interface TaskFailure {
@@ -73,7 +91,12 @@ export type Signal =
       readonly reason: string | null;
       readonly actor: string;
       readonly shouldCompensate: boolean;
-    };
+      /** Default: API. */
+      readonly source?: "PARENT";
+    }
+  | ({ readonly kind: "childEnded" } & ChildRef & ChildEnd)
+  /** There is no such child: what it was to be started with does not hold. */
+  | ({ readonly kind: "childRefused"; readonly error: ChildRefusal } & ChildRef);
 
 export type SignalKind = Signal["kind"];
 

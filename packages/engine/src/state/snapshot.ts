@@ -47,6 +47,18 @@ export interface Compensation {
   readonly completedAt: string | null;
 }
 
+/** The step execution that started this instance as its child. */
+export interface ParentLink {
+  readonly instanceId: string;
+  readonly path: string;
+  readonly iteration: number;
+  readonly attempt: number;
+  /** False: detached, so that nobody hears of its end. */
+  readonly awaited: boolean;
+  /** Levels below the instance that nobody started as a child, from 1. */
+  readonly depth: number;
+}
+
 /** The timers that one execution, or the instance itself, can have running. */
 export type TimerKind =
   | "wait"
@@ -55,6 +67,8 @@ export type TimerKind =
   | "schedule"
   | "grace"
   | "continue"
+  | "attempt"
+  | "retry"
   | "start"
   | "timeout";
 
@@ -96,8 +110,8 @@ export interface OpenItems {
  * An execution that has not settled.
  *
  * ACTIVE: its row is PENDING, RUNNING or RETRYING; which of them, only the row says, since a claim
- * does not change the snapshot. WAITING: an event wait or a delay. AWAITED: it was running when the
- * instance was cancelled or failed, and is given its grace. READY: it is entered by the next
+ * does not change the snapshot. WAITING: an event wait, a delay, or a child that runs or is to be tried
+ * again. AWAITED: it was running when the instance was cancelled or failed, and is given its grace. READY: it is entered by the next
  * decision (a walk that was cut short). OPEN: a PARALLEL or MAP, whose branches or items are live
  * beside it.
  */
@@ -118,6 +132,8 @@ export interface LiveExecution {
   readonly within?: Place;
   readonly branches?: OpenBranches;
   readonly items?: OpenItems;
+  /** Id of the child whose end it waits for. */
+  readonly child?: string;
 }
 
 /**
@@ -135,6 +151,8 @@ export interface Snapshot {
   readonly startEventId: string | null;
   readonly priority: number;
   readonly createdAt: Date;
+  /** Null for an instance that was started from outside. */
+  readonly parent: ParentLink | null;
 
   /** Conflict counter: 0 before the first commit, then one more at each. */
   readonly version: number;

@@ -2,7 +2,12 @@ import type { InstanceStatus, StepStatus, TerminalStatus } from "@millrace/contr
 
 /** Every allowed change of a status, as data (CONTRACT 2). Nothing else lists them. */
 
-export type { CompensationStatus, InstanceStatus, StepStatus } from "@millrace/contract";
+export type {
+  CompensationStatus,
+  InstanceStatus,
+  StepStatus,
+  TerminalStatus,
+} from "@millrace/contract";
 
 /** From each instance status, those that may follow it. FAILED is left only by retry or abandon. */
 export const instanceChanges: Readonly<Record<InstanceStatus, readonly InstanceStatus[]>> = {
@@ -19,8 +24,8 @@ export const instanceChanges: Readonly<Record<InstanceStatus, readonly InstanceS
 export const stepChanges: Readonly<Record<StepStatus, readonly StepStatus[]>> = {
   PENDING: ["RUNNING", "COMPLETED", "FAILED", "CANCELLED"],
   RUNNING: ["PENDING", "RETRYING", "COMPLETED", "FAILED", "CANCELLED"],
-  WAITING: ["COMPLETED", "FAILED", "CANCELLED"],
-  RETRYING: ["RUNNING", "FAILED", "CANCELLED"],
+  WAITING: ["RETRYING", "COMPLETED", "FAILED", "CANCELLED"],
+  RETRYING: ["RUNNING", "WAITING", "FAILED", "CANCELLED"],
   COMPLETED: [],
   FAILED: [],
   SKIPPED: [],

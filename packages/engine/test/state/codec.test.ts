@@ -19,6 +19,14 @@ const identity = {
   correlationId: null,
   userId: "u",
   startEventId: null,
+  parent: {
+    instanceId: "018f0000-0000-7000-8000-000000000002",
+    path: "m[3].sub",
+    iteration: 1,
+    attempt: 2,
+    awaited: true,
+    depth: 1,
+  },
   createdAt: new Date("2026-01-01T00:00:00Z"),
   input: { a: 1 },
 } as const;
@@ -52,6 +60,7 @@ const liveExecution = (path: string, iteration: number): fc.Arbitrary<LiveExecut
       timers,
       waitKey,
       compensates: fc.constant("a#1"),
+      child: fc.constant("018f0000-0000-7000-8000-000000000001"),
       branches: fc.constant({ completed: { left: "p.left.a#1", right: null }, failed: 1 }),
       items: fc.constant({
         count: 9,

@@ -24,6 +24,7 @@ export function happeningsOf(definition: Definition, stored: Stored): readonly H
       ...results(definition, stored.instance),
       ...[...stored.timers.values()].map(fired),
       ...matches(stored),
+      ...childEnds(stored.instance),
       ...cancels(definition, stored),
     ]),
     ...losses(stored.instance),
@@ -31,8 +32,10 @@ export function happeningsOf(definition: Definition, stored: Stored): readonly H
 }
 
 function claims({ executions }: MemoryInstance): readonly Happening[] {
-  return [...executions].flatMap(([key, { status }]) =>
-    status === "PENDING" || status === "RETRYING" ? [{ kind: "claim", key } as const] : [],
+  return [...executions].flatMap(([key, { status, queue }]) =>
+    queue !== null && (status === "PENDING" || status === "RETRYING")
+      ? [{ kind: "claim", key } as const]
+      : [],
   );
 }
 
@@ -96,7 +99,7 @@ function results(
 
 function policyOf({ steps, compensationSteps, retry }: Definition, stepId: string): RetryPolicy {
   const call = steps.get(stepId) ?? compensationSteps.get(stepId);
-  if (call === undefined || !("retry" in call)) return defaultRetryPolicy;
+  if (call === undefined || !("taskId" in call)) return defaultRetryPolicy;
   return resolveRetryPolicy(call.retry, retry);
 }
 
@@ -109,6 +112,27 @@ function matches({ waits }: Stored): readonly Signal[] {
       iteration,
       event: event(`match-${executionKey(path, iteration)}`, { n: 2 }),
     }));
+}
+
+/** How a child may settle, also one that is told to stop. */
+function childEnds({ snapshot }: MemoryInstance): readonly Signal[] {
+  return Object.values(snapshot.live).flatMap(
+    ({ path, iteration, attempt, child: childId }): Signal[] => {
+      if (childId === undefined) return [];
+      const ref = { path, iteration, attempt, childId };
+      const none = { output: null, error: null, reason: null };
+      const completed = { kind: "childEnded", ...ref, ...none, status: "COMPLETED" } as const;
+      const error = { kind: "TASK", type: "A", message: "it broke", details: null } as const;
+      const failure = { ...error, stepId: "work", attempt: 1 };
+      return [
+        { ...completed, output: { ok: true, id: path } },
+        { ...completed, output: { ok: true, id: path } },
+        { kind: "childEnded", ...ref, ...none, status: "FAILED", error: failure },
+        { kind: "childEnded", ...ref, ...none, status: "CANCELLED", reason: "stop" },
+        { kind: "childRefused", ...ref, error: { ...error, kind: "DEFINITION" } },
+      ];
+    },
+  );
 }
 
 function cancels({ cancellationTriggers }: Definition, { waits }: Stored): readonly Signal[] {

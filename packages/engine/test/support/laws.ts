@@ -17,6 +17,8 @@ export interface Stored {
   readonly instance: MemoryInstance;
   readonly timers: ReadonlyMap<string, Extract<Command, { kind: "setTimer" }>>;
   readonly waits: ReadonlyMap<string, NewWait>;
+  /** Ids of children that were started and neither settled nor cancelled. */
+  readonly children: ReadonlySet<string>;
 }
 
 export function checkLaws(
@@ -36,6 +38,7 @@ export function checkLaws(
   settledIsFinal(before, after, decision);
   timersAreThoseOfTheSnapshot(after);
   waitsAreThoseOfTheSnapshot(definition, after);
+  childrenAreThoseOfTheSnapshot(before, decision, after);
   rowsAgreeWithTheSnapshot(after);
   everyBranchHasOneToken(definition, after);
   somethingCanWakeIt(after);
@@ -74,8 +77,12 @@ function nameOf(command: Command): string {
     case "dispatch":
     case "abort":
       return `${command.kind} ${executionKey(command.path, command.iteration)}`;
+    case "startChild":
+    case "cancelChild":
+      return `${command.kind} ${command.childId}`;
+    case "reportEnd":
     case "settle":
-      return "settle";
+      return command.kind;
   }
 }
 
@@ -160,10 +167,24 @@ function waitsAreThoseOfTheSnapshot(definition: Definition, { instance, waits }:
   }
 }
 
+/** No child is forgotten: it is waited for, has settled, or is told to stop. */
+function childrenAreThoseOfTheSnapshot(
+  before: Stored,
+  { commands }: Decision,
+  { instance, children }: Stored,
+): void {
+  const begins = commands.some(({ kind }) => kind === "startChild");
+  ok(!begins || !isTerminal(before.instance.snapshot.status), "a child after the end");
+  const listed = liveOf(instance).flatMap(({ phase, child }) =>
+    phase === "AWAITED" || child === undefined ? [] : [child],
+  );
+  deepStrictEqual([...children].toSorted(), listed.toSorted());
+}
+
 const statusesIn: Readonly<Record<LiveExecution["phase"], readonly (string | undefined)[]>> = {
   ACTIVE: ["PENDING", "RUNNING", "RETRYING"],
-  WAITING: ["WAITING"],
-  AWAITED: ["RUNNING"],
+  WAITING: ["WAITING", "RETRYING"],
+  AWAITED: ["RUNNING", "WAITING"],
   READY: [undefined],
   OPEN: ["RUNNING"],
 };

@@ -15,7 +15,8 @@ import type { Command, Decision, NewWait } from "../../src/state/decision.ts";
 import { takeApart } from "../../src/definition/paths.ts";
 import { laterOf, mergeReads, noReads } from "../../src/state/reads.ts";
 import type { ExecutionRead, Needs, ReadRequest, Reads } from "../../src/state/reads.ts";
-import type { EventFact, Signal, TaskFailure } from "../../src/state/signal.ts";
+import { defined } from "../../src/assert.ts";
+import type { ChildEnd, EventFact, Signal, TaskFailure } from "../../src/state/signal.ts";
 import type { Snapshot } from "../../src/state/snapshot.ts";
 import { executionKey } from "../../src/state/snapshot.ts";
 import { deepFreeze } from "./deep-freeze.ts";
@@ -51,6 +52,8 @@ export interface Simulation {
   publish(pattern: string, payload?: Json): Decision | undefined;
   /** The other half of publishing: open waits look for events that came before them, oldest first. */
   lookBack(): Decision | undefined;
+  /** The child of the step that waits for it settles; by default it completes. */
+  endChild(stepId: string, end?: Partial<ChildEnd>): Decision;
   cancel(reason?: string | null, shouldCompensate?: boolean): Decision;
   /** Lets time pass, and fires what comes due in between, in order. */
   elapse(duration: string): readonly Firing[];
@@ -188,6 +191,13 @@ export function simulate(
       }
       return undefined;
     },
+    endChild(stepId, end = {}) {
+      const { path, iteration, attempt } = defined(row(stepId), stepId);
+      const { child } = defined(stored.instance.snapshot.live[executionKey(path, iteration)], path);
+      const childId = defined(child, `child of ${stepId}`);
+      const outcome = { status: "COMPLETED", output: null, error: null, reason: null } as const;
+      return send({ kind: "childEnded", path, iteration, attempt, childId, ...outcome, ...end });
+    },
     cancel: (reason = null, shouldCompensate = true) =>
       send({ kind: "cancelRequested", reason, actor: "user:ada", shouldCompensate }),
     elapse(duration) {
@@ -222,7 +232,12 @@ export function created(definition: Definition, given: Partial<NewInstance> = {}
     createdAt: noon,
     ...given,
   });
-  return { instance: memoryInstance(snapshot), timers: new Map(), waits: new Map() };
+  return {
+    instance: memoryInstance(snapshot),
+    timers: new Map(),
+    waits: new Map(),
+    children: new Set(),
+  };
 }
 
 export interface Committed {
@@ -251,6 +266,7 @@ export function commit(
     instance,
     timers: timersAfter(before.timers, decision),
     waits: waitsAfter(before.waits, decision),
+    children: childrenAfter(before.children, decision, signals),
   };
   checkLaws(definition, before, decision, stored);
   const { observedRunning: executions } = decision;
@@ -403,9 +419,23 @@ function waitsAfter(
   return next;
 }
 
+function childrenAfter(
+  children: ReadonlySet<string>,
+  { commands }: Decision,
+  signals: readonly Signal[],
+): ReadonlySet<string> {
+  const next = new Set(children);
+  for (const command of commands) {
+    if (command.kind === "startChild" && !command.detached) next.add(command.childId);
+    if (command.kind === "cancelChild") next.delete(command.childId);
+  }
+  for (const signal of signals) if ("childId" in signal) next.delete(signal.childId);
+  return next;
+}
+
 function retryOf(definition: Definition, stepId: string): RetryPolicy {
   const step = definition.steps.get(stepId) ?? definition.compensationSteps.get(stepId);
-  const own = step !== undefined && "retry" in step ? step.retry : {};
+  const own = step !== undefined && "taskId" in step ? step.retry : {};
   return resolveRetryPolicy(own, definition.retry);
 }
 

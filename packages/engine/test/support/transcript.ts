@@ -95,6 +95,8 @@ const timerText = {
   schedule: "to be taken until",
   grace: "until",
   continue: "from",
+  retry: "again from",
+  attempt: "until",
   start: "from",
   timeout: "until",
 } as const;

@@ -4,18 +4,21 @@ import {
   knownQueues,
   orphansAmong,
   overdueAttempts,
+  takeChildSignals,
   takeDueSteps,
   takeLapsedSteps,
+  takeUnstarted,
   unappliedMatches,
   unmatchedEvents,
   waitsNotLookedBack,
 } from "@millrace/store";
 import type { JobOfStep, Lapsed, OverdueAttempt } from "@millrace/store";
 import { advance } from "../advance.ts";
+import { deliver, startChild } from "../children.ts";
 import { signalsOf } from "../inbox.ts";
 import { lookBackFor } from "../look-back.ts";
 import { matchEvent, nudge } from "../match-event.ts";
-import { enqueueDue, perform } from "../perform.ts";
+import { enqueueDue, perform, performAll } from "../perform.ts";
 import type { Services } from "../services.ts";
 import { each, kind } from "./kind.ts";
 import type { Kind } from "./kind.ts";
@@ -85,6 +88,26 @@ const matches = kind({
     ),
 });
 
+/** Children that were asked for and do not exist yet. */
+const children = kind({
+  name: "children",
+  find: ({ database }, limit) => takeUnstarted(database.db, limit),
+  since: ({ requestedAt }) => requestedAt,
+  repair: (services, items) =>
+    each(services, items, async (child) => performAll(services, await startChild(services, child))),
+});
+
+/** What parents and children have told each other, and nobody has taken note of. */
+const childSignals = kind({
+  name: "childSignals",
+  find: ({ database }, limit) => takeChildSignals(database.db, limit),
+  since: ({ sentAt }) => sentAt,
+  repair: (services, items) =>
+    each(services, items, async (receiver) =>
+      performAll(services, await deliver(services, receiver)),
+    ),
+});
+
 /** Jobs that wait, and whose step has been settled or taken over: a look at some of them each time. */
 const orphans = kind({
   name: "orphans",
@@ -103,6 +126,8 @@ export const kinds: readonly Kind[] = [
   events,
   lookbacks,
   matches,
+  children,
+  childSignals,
   orphans,
 ];
 

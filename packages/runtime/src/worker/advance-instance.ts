@@ -1,6 +1,7 @@
 import type { AdvanceJob } from "@millrace/queue";
 import { advance } from "../advance.ts";
 import type { Intent } from "../advance.ts";
+import { childSignalsOf, forgetTold, loadTold, tellsOfChild } from "../children.ts";
 import { signalsOf } from "../inbox.ts";
 import { perform } from "../perform.ts";
 import { carryOn } from "./carry-on.ts";
@@ -10,8 +11,8 @@ import { persistently } from "./persist.ts";
 import type { WorkerState } from "./worker-state.ts";
 
 /**
- * Applies what waits for an instance, the events that its waits were matched with, and goes on with
- * the step that follows, where this worker has a slot free for it.
+ * Applies what waits for an instance, the events that its waits were matched with and the ends of its
+ * children, and goes on with the step that follows, where this worker has a slot free for it.
  */
 export async function advanceInstance(
   worker: WorkerState,
@@ -20,23 +21,25 @@ export async function advanceInstance(
 ): Promise<void> {
   const { services } = worker;
   const { tenantId, instanceId } = job;
+  const told = tellsOfChild(job) ? await loadTold(services, job) : [];
   let next: NextStep | undefined;
   const intent: Intent = {
-    actor: "event",
+    actor: told.length > 0 ? "child" : "event",
     cause: "event",
     inbox: true,
-    signals: (_snapshot, inbox) => signalsOf(inbox),
+    signals: (_snapshot, inbox) => [...signalsOf(inbox), ...childSignalsOf(told)],
     extend: (commit, definition) => {
       next = worker.hasFreeSlot()
         ? nextStep(worker, definition, commit.decision, jobId)
         : undefined;
-      return next === undefined ? commit : { ...commit, carry: [next.carry] };
+      const carry = next === undefined ? [] : [next.carry];
+      return { ...commit, carry, ...(told.length > 0 && { received: told }) };
     },
   };
   const advanced = await persistently(services.log, () =>
     advance(services, { tenantId, instanceId }, intent),
   );
-  if (advanced.kind !== "committed") return;
+  if (advanced.kind !== "committed") return forgetTold(services, job, told);
   const held = next && worker.hold(next.step);
   await perform(services, advanced.commit);
   if (held) await carryOn(worker, held, jobId);

@@ -1,0 +1,559 @@
+import { describe, expect, test } from "vitest";
+import { childIdOf } from "../../src/child-id.ts";
+import type { WorkflowError } from "../../src/state/snapshot.ts";
+import { define } from "../support/definitions.ts";
+import { noon, simulate } from "../support/simulation.ts";
+
+const child = (stepId: string, more: object = {}) => ({
+  stepId,
+  type: "SUB_WORKFLOW",
+  workflowId: "payment",
+  ...more,
+});
+const then = (next: string) => ({ transitions: { default: next } });
+
+const declined: WorkflowError = {
+  kind: "TASK",
+  type: "CardDeclined",
+  message: "the card was declined",
+  stepId: "charge",
+  attempt: 3,
+  details: { code: 51 },
+};
+const failed = { status: "FAILED", error: declined } as const;
+
+const parent = {
+  instanceId: "0195a3b0-0000-7000-8000-0000000000ff",
+  path: "pay",
+  iteration: 1,
+  attempt: 1,
+  awaited: true,
+  depth: 1,
+} as const;
+
+describe("the id of a child", () => {
+  test("is a UUIDv7 of its time, the same for the same text and another for any other", () => {
+    const texts = Array.from(
+      { length: 20_000 },
+      (_, index) => `parent/step[${index % 5_000}]#1.${index}`,
+    );
+    const ids = texts.map((text) => childIdOf(text, noon));
+
+    expect(new Set(ids).size).toBe(texts.length);
+    for (const id of ids.slice(0, 100)) {
+      expect(id).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/);
+      expect(Number.parseInt(id.replace("-", "").slice(0, 12), 16)).toBe(noon.getTime());
+    }
+    expect(childIdOf("a", noon)).toBe(childIdOf("a", noon));
+    expect(childIdOf("a", new Date(noon.getTime() + 1))).not.toBe(childIdOf("a", noon));
+  });
+
+  test("has bits that all depend on every character", () => {
+    const ids = "abcdefghijklmnop".split("").map((text) => childIdOf(`${text}/same#1.1`, noon));
+
+    for (let at = 19; at < 36; at++) {
+      if (at === 19 || at === 23) continue;
+      expect(new Set(ids.map((id) => id[at])).size, `character ${at}`).toBeGreaterThan(4);
+    }
+  });
+});
+
+describe("an awaited child", () => {
+  const definition = define({
+    steps: [child("pay", { input: { of: "${ input.id }" }, ...then("ship") }), { stepId: "ship" }],
+  });
+
+  test("is started with the step, which waits for it and holds no slot", () => {
+    const simulation = simulate(definition, { id: 7 });
+
+    const { inserts, commands, snapshot } = simulation.start();
+
+    const childId = snapshot.live["pay#1"]?.child ?? "";
+    expect(inserts).toMatchObject([
+      { path: "pay", type: "SUB_WORKFLOW", status: "WAITING", input: { of: 7 }, queue: null },
+    ]);
+    expect(commands).toEqual([
+      {
+        kind: "startChild",
+        path: "pay",
+        iteration: 1,
+        attempt: 1,
+        childId,
+        workflowId: "payment",
+        workflowVersion: null,
+        detached: false,
+      },
+    ]);
+    expect(snapshot.status).toBe("WAITING_FOR_EVENT");
+  });
+
+  test("hands up its output, and the step goes on", () => {
+    const simulation = simulate(definition, { id: 7 });
+    simulation.start();
+
+    const { inserts } = simulation.endChild("pay", { output: { receipt: 1 } });
+
+    expect(simulation.row("pay")).toMatchObject({ status: "COMPLETED", output: { receipt: 1 } });
+    expect(inserts.map(({ path }) => path)).toEqual(["ship"]);
+    expect(simulation.snapshot.status).toBe("RUNNING");
+  });
+
+  test("that fails fails the step with its own error, and says where it comes from", () => {
+    const simulation = simulate(definition);
+    const childId = simulation.start().snapshot.live["pay#1"]?.child;
+
+    simulation.endChild("pay", failed);
+
+    expect(simulation.snapshot).toMatchObject({
+      status: "FAILED",
+      error: {
+        kind: "TASK",
+        type: "CardDeclined",
+        message: `workflow "payment" (${childId}) failed: the card was declined`,
+        stepId: "pay",
+        attempt: 1,
+        details: { childId, workflowId: "payment", status: "FAILED", error: declined },
+      },
+    });
+  });
+
+  test("that is poisoned does not make its parent look so; details that are too deep stay with it", () => {
+    const simulation = simulate(definition);
+    simulation.start();
+    let details: WorkflowError["details"] = 1;
+    for (let level = 0; level < 40; level++) details = { details };
+
+    simulation.endChild("pay", {
+      ...failed,
+      error: { ...declined, kind: "POISONED", type: "POISONED", details },
+    });
+
+    expect(simulation.snapshot.error).toMatchObject({
+      kind: "TASK",
+      type: "POISONED",
+      details: { error: { kind: "POISONED", details: null } },
+    });
+  });
+
+  test("that is cancelled fails the step", () => {
+    const simulation = simulate(definition);
+    simulation.start();
+
+    simulation.endChild("pay", { status: "CANCELLED", reason: "fraud" });
+
+    expect(simulation.snapshot.error).toMatchObject({ kind: "TASK", type: "CHILD_CANCELLED" });
+    expect(simulation.snapshot.error?.message).toMatch(/was cancelled: fraud$/);
+  });
+
+  test("that could not be started fails the step at once, whatever its retry", () => {
+    const again = define({ steps: [child("pay", { retry: { maxAttempts: 3 } })] });
+    const simulation = simulate(again);
+    const childId = simulation.start().snapshot.live["pay#1"]?.child ?? "";
+    const error = {
+      kind: "DEFINITION",
+      type: "WORKFLOW_NOT_FOUND",
+      message: "no such workflow",
+      details: null,
+    } as const;
+
+    simulation.send({
+      kind: "childRefused",
+      path: "pay",
+      iteration: 1,
+      attempt: 1,
+      childId,
+      error,
+    });
+
+    expect(simulation.snapshot).toMatchObject({
+      status: "FAILED",
+      error: { ...error, stepId: "pay", attempt: 1 },
+    });
+  });
+
+  test("is told apart from any other: its end comes once", () => {
+    const simulation = simulate(definition);
+    const before = simulation.start().snapshot;
+
+    const { snapshot } = simulation.send({
+      kind: "childEnded",
+      path: "pay",
+      iteration: 1,
+      attempt: 1,
+      childId: "0195a3b0-0000-7000-8000-0000000000aa",
+      ...failed,
+      output: null,
+      reason: null,
+    });
+
+    expect(snapshot).toBe(before);
+  });
+
+  test("takes the error to onError by the child's own type", () => {
+    const simulation = simulate(
+      define({
+        steps: [
+          child("pay", { onError: [{ errors: ["CardDeclined"], to: "mail" }] }),
+          { stepId: "mail", input: "steps.pay.error.details.error.details.code" },
+        ],
+      }),
+    );
+    simulation.start();
+
+    const { inserts } = simulation.endChild("pay", failed);
+
+    expect(inserts).toMatchObject([{ path: "mail", input: 51 }]);
+  });
+});
+
+describe("a child that failed", () => {
+  const definition = (retry?: object) =>
+    define({ retry: { maxAttempts: 5 }, steps: [child("pay", retry && { retry })] });
+
+  test("is not tried again unless its own step says so", () => {
+    const simulation = simulate(definition());
+    simulation.start();
+
+    simulation.endChild("pay", failed);
+
+    expect(simulation.snapshot.status).toBe("FAILED");
+  });
+
+  test("is followed by another child, after a while", () => {
+    const simulation = simulate(
+      definition({ maxAttempts: 2, initialInterval: "PT5S", jitter: "NONE" }),
+    );
+    const first = simulation.start().snapshot.live["pay#1"]?.child;
+
+    simulation.endChild("pay", failed);
+    expect(simulation.row("pay")).toMatchObject({ status: "RETRYING", attempt: 2 });
+    expect(simulation.elapse("PT4S")).toEqual([]);
+    simulation.elapse("PT1S");
+
+    const second = simulation.snapshot.live["pay#1"]?.child;
+    expect(second).not.toBe(first);
+    expect(simulation.row("pay")).toMatchObject({ status: "WAITING", attempt: 2 });
+    simulation.endChild("pay", failed);
+    expect(simulation.snapshot).toMatchObject({ status: "FAILED", error: { attempt: 2 } });
+  });
+
+  test("is not tried again for an error that its policy names, nor when it was cancelled", () => {
+    for (const end of [failed, { status: "CANCELLED" } as const]) {
+      const simulation = simulate(definition({ nonRetryableErrors: ["CardDeclined"] }));
+      simulation.start();
+
+      simulation.endChild("pay", end);
+
+      expect(simulation.snapshot.status).toBe("FAILED");
+    }
+  });
+
+  test("leaves nothing behind when a cancel comes before the next try", () => {
+    const simulation = simulate(definition({ maxAttempts: 2 }));
+    simulation.start();
+    simulation.endChild("pay", failed);
+
+    const { commands } = simulation.cancel();
+
+    expect(commands).toEqual([
+      { kind: "clearTimer", timer: "retry", path: "pay", iteration: 1 },
+      { kind: "settle" },
+    ]);
+    expect(simulation.row("pay")).toMatchObject({ status: "CANCELLED", attempt: 1 });
+  });
+});
+
+describe("the clocks of a child", () => {
+  test("its timeout stops it and is a failed attempt, which may be tried again", () => {
+    const simulation = simulate(
+      define({
+        steps: [
+          child("pay", {
+            timeout: "PT1H",
+            retry: { maxAttempts: 2, initialInterval: "PT1M", jitter: "NONE" },
+          }),
+        ],
+      }),
+    );
+    const first = simulation.start().snapshot.live["pay#1"]?.child;
+
+    const [firing] = simulation.elapse("PT1H");
+    expect(firing?.decision.commands).toContainEqual(
+      expect.objectContaining({ kind: "cancelChild", childId: first, shouldCompensate: true }),
+    );
+    expect(simulation.row("pay")).toMatchObject({ status: "RETRYING", error: { type: "TIMEOUT" } });
+    simulation.elapse("PT1M");
+    simulation.elapse("PT1H");
+
+    expect(simulation.snapshot).toMatchObject({
+      status: "FAILED",
+      error: { kind: "TIMEOUT", type: "TIMEOUT", stepId: "pay", attempt: 2 },
+    });
+  });
+
+  test("totalTimeout counts all of its children and the waits between them", () => {
+    const simulation = simulate(
+      define({
+        steps: [
+          child("pay", {
+            totalTimeout: "PT10M",
+            retry: { maxAttempts: 9, initialInterval: "PT8M", jitter: "NONE", maxInterval: "PT8M" },
+          }),
+        ],
+      }),
+    );
+    simulation.start();
+    simulation.endChild("pay", failed);
+
+    simulation.elapse("PT8M");
+    expect(simulation.row("pay")).toMatchObject({ status: "WAITING", attempt: 2 });
+    simulation.endChild("pay", failed);
+    simulation.elapse("PT2M");
+
+    expect(simulation.snapshot).toMatchObject({ status: "FAILED", error: { type: "TIMEOUT" } });
+    expect(simulation.row("pay")).toMatchObject({ attempt: 2 });
+  });
+});
+
+describe("a detached child", () => {
+  test("completes the step at once with its id, and is not cancelled with its parent", () => {
+    const simulation = simulate(
+      define({
+        steps: [child("audit", { detached: true, ...then("ship") }), { stepId: "ship" }],
+      }),
+    );
+
+    const { commands } = simulation.start();
+
+    const started = commands.find(({ kind }) => kind === "startChild");
+    expect(started).toMatchObject({ detached: true });
+    expect(simulation.row("audit")).toMatchObject({
+      status: "COMPLETED",
+      output: { instanceId: started?.kind === "startChild" && started.childId },
+    });
+    expect(simulation.cancel().commands).not.toContainEqual(
+      expect.objectContaining({ kind: "cancelChild" }),
+    );
+  });
+});
+
+describe("a step that is stopped", () => {
+  const both = (more: object = {}) => ({
+    steps: [
+      {
+        stepId: "both",
+        type: "PARALLEL",
+        branches: [
+          { name: "a", steps: [child("pay")] },
+          { name: "b", steps: [{ stepId: "pack", retry: { maxAttempts: 1 } }] },
+        ],
+      },
+    ],
+    ...more,
+  });
+
+  test.each([
+    ["a cancel", true, true],
+    ["a cancel that undoes nothing", false, false],
+  ])("by %s cancels its child the same way", (_what, shouldCompensate, expected) => {
+    const simulation = simulate(define(both()));
+    const childId = simulation.start().snapshot.live["both.a.pay#1"]?.child;
+
+    const { commands } = simulation.cancel("enough", shouldCompensate);
+
+    expect(commands).toContainEqual({
+      kind: "cancelChild",
+      path: "both.a.pay",
+      iteration: 1,
+      attempt: 1,
+      childId,
+      reason: "enough",
+      shouldCompensate: expected,
+    });
+    expect(simulation.row("pay")?.status).toBe("CANCELLED");
+  });
+
+  test("by a sibling's failure has its child undo what it did", () => {
+    const simulation = simulate(define(both()));
+    simulation.start();
+
+    const { commands } = simulation.fail("pack");
+
+    expect(commands).toContainEqual(
+      expect.objectContaining({ kind: "cancelChild", shouldCompensate: true }),
+    );
+  });
+
+  test("by a failure that undoes nothing has its child undo nothing either", () => {
+    const simulation = simulate(
+      define(
+        both({
+          compensateOnFailure: false,
+          compensationSteps: [{ stepId: "unpack", compensationFor: "pack" }],
+        }),
+      ),
+    );
+    simulation.start();
+
+    const { commands } = simulation.fail("pack");
+
+    expect(commands).toContainEqual(
+      expect.objectContaining({ kind: "cancelChild", shouldCompensate: false }),
+    );
+  });
+
+  test("in the decision that entered it has no child at all", () => {
+    const simulation = simulate(
+      define({
+        steps: [
+          {
+            stepId: "both",
+            type: "PARALLEL",
+            branches: [
+              { name: "a", steps: [child("pay")] },
+              { name: "b", steps: [{ stepId: "end", type: "END", outcome: "FAILED" }] },
+            ],
+          },
+        ],
+      }),
+    );
+
+    const { commands } = simulation.start();
+
+    expect(commands).toEqual([{ kind: "settle" }]);
+  });
+});
+
+describe("a child in flight at a cancel, of a step that can be undone", () => {
+  const definition = define({
+    steps: [child("pay")],
+    compensationSteps: [{ stepId: "refund", compensationFor: "pay" }],
+  });
+
+  test("is cancelled and awaited; completed even so, it is undone", () => {
+    const simulation = simulate(definition);
+    simulation.start();
+
+    const { commands } = simulation.cancel();
+    expect(commands.map(({ kind }) => kind).toSorted()).toEqual(["cancelChild", "setTimer"]);
+    expect(simulation.snapshot.compensation).toMatchObject({ frozen: false });
+    simulation.endChild("pay", { output: { receipt: 1 } });
+
+    expect(simulation.row("refund")).toMatchObject({ status: "PENDING" });
+    simulation.succeed("refund");
+    expect(simulation.snapshot).toMatchObject({
+      status: "CANCELLED",
+      compensation: { status: "COMPLETED", completed: ["refund"] },
+    });
+  });
+
+  test("is awaited no longer than its grace, and is uncertain then", () => {
+    const simulation = simulate(definition);
+    simulation.start();
+    simulation.cancel();
+
+    simulation.elapse("PT30S");
+
+    expect(simulation.snapshot.compensation).toMatchObject({
+      status: "COMPLETED",
+      plan: [],
+      uncertain: ["pay"],
+    });
+  });
+
+  test("that has undone itself needs no undoing", () => {
+    const simulation = simulate(definition);
+    simulation.start();
+    simulation.cancel();
+
+    simulation.endChild("pay", { status: "CANCELLED" });
+
+    expect(simulation.snapshot.compensation).toMatchObject({ plan: [], uncertain: [] });
+    expect(simulation.row("pay")?.status).toBe("CANCELLED");
+  });
+});
+
+describe("an instance that is a child", () => {
+  const definition = define({
+    steps: [{ stepId: "charge", retry: { maxAttempts: 1 } }],
+    compensationSteps: [{ stepId: "refund", compensationFor: "charge" }],
+  });
+
+  test("tells its parent when it has settled, and not before", () => {
+    const simulation = simulate(definition, {}, { parent });
+    simulation.start();
+    simulation.claim("charge");
+
+    expect(simulation.cancel("enough").commands.map(({ kind }) => kind)).not.toContain("reportEnd");
+    simulation.succeed("charge");
+    const { commands } = simulation.succeed("refund");
+
+    expect(commands).toContainEqual({
+      kind: "reportEnd",
+      parent,
+      status: "CANCELLED",
+      error: null,
+      reason: "enough",
+    });
+  });
+
+  test("tells nobody when it is detached", () => {
+    const simulation = simulate(definition, {}, { parent: { ...parent, awaited: false } });
+    simulation.start();
+
+    expect(simulation.succeed("charge").commands).toEqual([{ kind: "settle" }]);
+  });
+
+  test("may be 32 levels deep, and no deeper", () => {
+    const nested = define({ steps: [child("pay", { detached: true })] });
+    const last = simulate(nested, {}, { parent: { ...parent, depth: 31 } });
+    const beyond = simulate(nested, {}, { parent: { ...parent, depth: 32 } });
+
+    last.start();
+    beyond.start();
+
+    expect(last.snapshot.status).toBe("COMPLETED");
+    expect(beyond.snapshot).toMatchObject({
+      status: "FAILED",
+      error: { kind: "LIMIT", type: "NESTED_TOO_DEEP", stepId: "pay" },
+    });
+  });
+
+  test("that its parent cancels says so", () => {
+    const simulation = simulate(definition, {}, { parent });
+    simulation.start();
+
+    simulation.send({
+      kind: "cancelRequested",
+      reason: "enough",
+      actor: "parent:1",
+      shouldCompensate: true,
+      source: "PARENT",
+    });
+
+    expect(simulation.snapshot.cancellation).toMatchObject({
+      source: "PARENT",
+      requestedBy: "parent:1",
+      reason: "enough",
+    });
+  });
+
+  test("that is cancelled before it ever began has settled with nothing done", () => {
+    const simulation = simulate(definition, {}, { parent });
+
+    const { inserts, commands } = simulation.send(
+      { kind: "scheduled", startAt: noon },
+      {
+        kind: "cancelRequested",
+        reason: null,
+        actor: "parent:1",
+        shouldCompensate: true,
+        source: "PARENT",
+      },
+    );
+
+    expect(inserts).toEqual([]);
+    expect(commands.map(({ kind }) => kind)).toEqual(["settle", "reportEnd"]);
+    expect(simulation.snapshot.status).toBe("CANCELLED");
+  });
+});
