@@ -10,11 +10,13 @@ export interface Arguments {
   readonly isKept: boolean;
   /** Writes V8 CPU profiles of API and workers into this folder. */
   readonly profileFolder: string | undefined;
+  /** Leaves the floors out: to compare two builds by their costs. */
+  readonly skipsFloors: boolean;
   /** Prints the statements on which Postgres spent most, after each workload. */
   readonly showsStatements: boolean;
 }
 
-export const usage = `usage: npm run bench -- [--only W1,W2] [--runs 3] [--quick] [--keep] [--profile folder] [--statements]`;
+export const usage = `usage: npm run bench -- [--only W1,W2] [--runs 3] [--quick] [--keep] [--profile folder] [--statements] [--no-floors]`;
 
 /** @throws Error in words for people. */
 export function readArguments(args: readonly string[]): Arguments {
@@ -27,6 +29,7 @@ export function readArguments(args: readonly string[]): Arguments {
       keep: { type: "boolean", default: false },
       profile: { type: "string" },
       statements: { type: "boolean", default: false },
+      "no-floors": { type: "boolean", default: false },
     },
   });
   const runs = Number(values.runs ?? (values.quick ? 1 : 3));
@@ -39,5 +42,6 @@ export function readArguments(args: readonly string[]): Arguments {
     isKept: values.keep,
     profileFolder: values.profile,
     showsStatements: values.statements,
+    skipsFloors: values["no-floors"],
   };
 }

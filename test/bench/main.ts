@@ -89,12 +89,12 @@ function choose(only: readonly string[]): readonly Workload[] {
 /** Floors and workloads in turn, so that a round sees the machine in one mood. */
 async function runRound(
   servers: Servers,
-  { isQuick, runs, profileFolder, showsStatements }: Arguments,
+  { isQuick, runs, profileFolder, showsStatements, skipsFloors }: Arguments,
   chosen: readonly Workload[],
   number: number,
 ): Promise<Round> {
-  say(`round ${number} of ${runs}: floors`);
-  const floors = await measureFloors(servers, isQuick);
+  if (!skipsFloors) say(`round ${number} of ${runs}: floors`);
+  const floors = skipsFloors ? {} : await measureFloors(servers, isQuick);
   const measured = new Map<string, Measured | Error>();
   for (const workload of chosen) {
     if (workload.isOnce === true && number > 1) continue;

@@ -13,6 +13,8 @@ export type ConsumingWorker = Pick<
   PacedWorker,
   "pause" | "resume" | "close" | "isRunning" | "waitUntilReady" | "fetching"
 > & {
+  /** How many jobs are taken at once. */
+  concurrency: number;
   on(event: "error", listener: (error: Error) => void): unknown;
   on(event: "stalled", listener: (jobId: string) => void): unknown;
   getBackend(): Pick<IQueueBackend, "disconnectBlocking" | "reconnectBlocking">;

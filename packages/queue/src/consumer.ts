@@ -3,6 +3,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Backend, ConsumingWorker } from "./backend.ts";
 import { describe } from "./errors.ts";
 import { type QueueLog, TroubleLog } from "./log.ts";
+import { openSlots } from "./slots.ts";
 
 /** Takes jobs of one queue and hands them to a function, some at a time. */
 export interface Consumer {
@@ -18,40 +19,100 @@ export interface Consumer {
   readonly active: number;
 }
 
+/** What a handler has handed over, and goes on after the job has ended. */
+export interface Running {
+  readonly ended: Promise<unknown>;
+}
+
+type TakenJob = Job<unknown, void>;
+
+/** What is to be done with jobs. */
+export interface Handling {
+  /** What the job carries: one thing or many. */
+  readonly membersOf: (job: TakenJob) => readonly unknown[];
+  readonly handle: (member: unknown, jobId: string) => Promise<Running | void>;
+  /** Members that found no slot go back, so that another worker may take them. */
+  readonly putBack: (members: readonly object[], job: TakenJob) => Promise<void>;
+}
+
 /** How long a close waits for the answers to jobs whose handlers have ended. */
 const settleMs = 1_000;
 const restartMs = 1_000;
+/** What was fetched waits so long for a slot: short steps end within it, long ones do not hold it up. */
+const patienceMs = 30;
 
 /**
  * Consumes for as long as it is open, whatever happens to the connection.
  *
- * @param handle Its errors end the job like a success does: a job is only a nudge, and retries are
- *   rows in Postgres.
+ * At most `concurrency` members run at once, however many jobs brought them. BullMQ fetches while there
+ * are slots for what the next job will probably bring, as many as the last one did.
+ *
+ * @param handling Errors of `handle` end the job like a success does: a job is only a nudge, and
+ *   retries are rows in Postgres.
  */
 export function openConsumer(
   backend: Backend,
-  name: string,
-  concurrency: number,
-  handle: (job: Job<unknown, void>) => Promise<void>,
+  { name, concurrency }: { readonly name: string; readonly concurrency: number },
+  { membersOf, handle, putBack }: Handling,
   log: QueueLog,
 ): Consumer {
   const trouble = new TroubleLog(log);
-  let active = 0;
+  const slots = openSlots(concurrency);
+  /** Jobs whose members are being handed out. */
+  let handing = 0;
+  /** Members of the latest job. */
+  let usual = 1;
   let paused = false;
   let closing: Promise<void> | undefined;
-  let onIdle: (() => void) | undefined;
 
   const process: Processor<unknown, void> = async (job) => {
-    active += 1;
+    const members = membersOf(job);
+    usual = Math.max(1, members.length);
+    handing += 1;
+    adjust();
     try {
-      await handle(job);
-    } catch (error) {
-      trouble.warn({ queue: name, jobId: job.id }, "a job's handler threw", describe(error));
+      await handOut(members, job);
     } finally {
-      active -= 1;
-      if (active === 0) onIdle?.();
+      handing -= 1;
+      adjust();
     }
+    // BullMQ fetches the next job when this one has ended.
+    await slots.room();
+    adjust();
   };
+
+  async function handOut(members: readonly unknown[], job: TakenJob): Promise<void> {
+    const runs: Promise<void>[] = [];
+    const left: unknown[] = [];
+    await Promise.all(
+      members.map(async (member) => {
+        if (await slots.take(patienceMs)) runs.push(run(member, job.id ?? ""));
+        else left.push(member);
+      }),
+    );
+    if (left.length > 0) {
+      await putBack(left.filter(isObject), job).catch((error: unknown) =>
+        log.debug(
+          { queue: name, reason: describe(error) },
+          "jobs not put back; they are found again",
+        ),
+      );
+    }
+    await Promise.all(runs);
+  }
+
+  async function run(member: unknown, jobId: string): Promise<void> {
+    const failed = (error: unknown) =>
+      trouble.warn({ queue: name, jobId }, "a job's handler threw", describe(error));
+    const running = await handle(member, jobId).catch(failed);
+    if (running) void running.ended.catch(failed).finally(slots.give);
+    else slots.give();
+  }
+
+  /** How many jobs BullMQ may have at once. */
+  function adjust(): void {
+    worker.concurrency = Math.max(1, handing + Math.ceil(slots.free / usual));
+  }
 
   let worker = start();
   function start(): ConsumingWorker {
@@ -79,6 +140,7 @@ export function openConsumer(
 
   async function pause(): Promise<void> {
     paused = true;
+    slots.shut();
     await worker.pause(true);
     // Ends a fetch that is waiting for a job. Where there is no connection, nothing is fetched, and
     // to disconnect then would leave the client parked.
@@ -88,13 +150,15 @@ export function openConsumer(
 
   async function resume(): Promise<void> {
     await bounded(worker.getBackend().reconnectBlocking());
-    if (!paused && !closing) await worker.resume();
+    if (paused || closing) return;
+    slots.open();
+    await worker.resume();
   }
 
   async function close(force: boolean): Promise<void> {
     if (!force) {
       await pause();
-      if (active > 0) await new Promise<void>((resolve) => (onIdle = resolve));
+      await slots.idle();
       await whileConnected(() => worker.isRunning());
     }
     // What is left of the graceful close in BullMQ waits for Redis without end.
@@ -118,7 +182,7 @@ export function openConsumer(
       return closing;
     },
     get active() {
-      return active;
+      return slots.taken;
     },
   };
 }
@@ -130,6 +194,10 @@ async function bounded(work: Promise<unknown>): Promise<void> {
   await Promise.race([work, patience]).catch(() => {});
   timer.abort();
   await patience.catch(() => {});
+}
+
+function isObject(value: unknown): value is object {
+  return typeof value === "object" && value !== null;
 }
 
 /** The connection logs its own losses, once. */

@@ -1,4 +1,4 @@
-export { type Consumer } from "./consumer.ts";
+export type { Consumer, Running } from "./consumer.ts";
 export { redactUrl } from "./connection.ts";
 export { QueueUnavailableError } from "./errors.ts";
 export {
@@ -15,6 +15,7 @@ export type { QueueLog } from "./log.ts";
 export {
   type AdvanceToAdd,
   type ConsumeOptions,
+  type Handler,
   openQueue,
   type PendingStep,
   type Queue,

@@ -1,7 +1,7 @@
-import type { JobsOptions } from "bullmq";
 import type { z } from "zod";
 import type { Backend } from "./backend.ts";
-import { type Consumer, openConsumer } from "./consumer.ts";
+import { type Addition, bundled, membersOf, returned } from "./bundle.ts";
+import { type Consumer, openConsumer, type Running } from "./consumer.ts";
 import { describe, QueueUnavailableError } from "./errors.ts";
 import {
   type AdvanceJob,
@@ -31,6 +31,8 @@ export interface QueueSettings {
   readonly prefix?: string;
   /** How long one command may take before its caller is told that the queue is unavailable. */
   readonly commandTimeoutMs?: number;
+  /** How many jobs of one turn travel as one (bundle.ts); 1 when absent. */
+  readonly bundleSize?: number;
   readonly log: QueueLog;
 }
 
@@ -55,8 +57,9 @@ export interface QueueDepth {
   readonly prioritized: number;
 }
 
-/** A job that no worker has taken yet. */
+/** A step whose job no worker has taken yet. */
 export interface PendingStep {
+  /** The same for the members of a bundle. */
   readonly jobId: string;
   readonly job: StepJob;
   /** By the clock of whoever added it. */
@@ -66,6 +69,12 @@ export interface PendingStep {
 export interface ConsumeOptions {
   readonly concurrency: number;
 }
+
+/**
+ * Handles one job. Its end is the end of the job; where it answers with what goes on running, the job
+ * has ended, since the rows say who holds the work, and the slot is taken until that has settled too.
+ */
+export type Handler<T> = (job: T, jobId: string) => Promise<Running | void>;
 
 export interface Queue {
   readonly backend: "redis" | "postgres";
@@ -87,15 +96,8 @@ export interface Queue {
    * kind, another one each time, so that in time all are seen.
    */
   somePending(queue: string, limit: number): Promise<readonly PendingStep[]>;
-  consumeSteps(
-    queue: string,
-    options: ConsumeOptions,
-    handler: (job: StepJob, jobId: string) => Promise<void>,
-  ): Consumer;
-  consumeAdvance(
-    options: ConsumeOptions,
-    handler: (job: AdvanceJob, jobId: string) => Promise<void>,
-  ): Consumer;
+  consumeSteps(queue: string, options: ConsumeOptions, handler: Handler<StepJob>): Consumer;
+  consumeAdvance(options: ConsumeOptions, handler: Handler<AdvanceJob>): Consumer;
   /** How full task queues are; `advanceQueue` stands for the one that carries advance jobs. */
   depths(queues: readonly string[]): Promise<readonly QueueDepth[]>;
   /** The mark by which a total loss shows: absent or another than the one in Postgres. */
@@ -123,6 +125,8 @@ const chunkSize = 500;
  */
 export async function openQueue(settings: QueueSettings): Promise<Queue> {
   const { redisUrl, postgresUrl, prefix = "millrace", commandTimeoutMs = 1_000, log } = settings;
+  const { bundleSize = 1 } = settings;
+  const options = { commandTimeoutMs, bundleSize, log };
   if (redisUrl !== undefined) {
     const backend = await openRedisBackend({
       url: redisUrl,
@@ -130,20 +134,10 @@ export async function openQueue(settings: QueueSettings): Promise<Queue> {
       patienceMs: commandTimeoutMs,
       log,
     });
-    return queueOn(backend, commandTimeoutMs, log);
+    return queueOn(backend, options);
   }
   if (postgresUrl === undefined) throw new Error("openQueue needs a redisUrl or a postgresUrl");
-  return queueOn(
-    await openPostgresBackend({ url: postgresUrl, prefix, log }),
-    commandTimeoutMs,
-    log,
-  );
-}
-
-interface Addition {
-  readonly name: string;
-  readonly data: StepJob | AdvanceJob;
-  readonly opts: JobsOptions;
+  return queueOn(await openPostgresBackend({ url: postgresUrl, prefix, log }), options);
 }
 
 interface Batch {
@@ -151,7 +145,13 @@ interface Batch {
   readonly sent: Promise<void>;
 }
 
-function queueOn(backend: Backend, commandTimeoutMs: number, log: QueueLog): Queue {
+interface Options {
+  readonly commandTimeoutMs: number;
+  readonly bundleSize: number;
+  readonly log: QueueLog;
+}
+
+function queueOn(backend: Backend, { commandTimeoutMs, bundleSize, log }: Options): Queue {
   const batches = new Map<string, Batch>();
   const consumers = new Set<Consumer>();
   let overdue = 0;
@@ -219,8 +219,9 @@ function queueOn(backend: Backend, commandTimeoutMs: number, log: QueueLog): Que
   }
 
   async function send(name: string, additions: Addition[]): Promise<void> {
-    for (let from = 0; from < additions.length; from += chunkSize) {
-      const chunk = additions.slice(from, from + chunkSize);
+    const jobs = bundled(additions, bundleSize);
+    for (let from = 0; from < jobs.length; from += chunkSize) {
+      const chunk = jobs.slice(from, from + chunkSize);
       await run(() => backend.publisher(name).addBulk(chunk));
     }
   }
@@ -229,16 +230,23 @@ function queueOn(backend: Backend, commandTimeoutMs: number, log: QueueLog): Que
     queue: string,
     { concurrency }: ConsumeOptions,
     schema: z.ZodType<T>,
-    handler: (job: T, jobId: string) => Promise<void>,
+    handler: Handler<T>,
   ): Consumer {
+    const name = queueName(queue);
     const consumer = openConsumer(
       backend,
-      queueName(queue),
-      concurrency,
-      async ({ id = "", data }) => {
-        const parsed = schema.safeParse(data);
-        if (parsed.success) await handler(parsed.data, id);
-        else log.error({ queue, jobId: id }, "dropped a job whose data nobody here has written");
+      { name, concurrency },
+      {
+        membersOf: ({ data }) => membersOf(data),
+        async handle(data, jobId) {
+          const parsed = schema.safeParse(data);
+          if (parsed.success) return handler(parsed.data, jobId);
+          log.error({ queue, jobId }, "dropped a job whose data nobody here has written");
+        },
+        async putBack(members, { id = "", opts }) {
+          const job = returned(members, id, opts.priority ?? jobPriority(0));
+          await run(() => backend.publisher(name).addBulk([job]));
+        },
       },
       log,
     );
@@ -262,16 +270,22 @@ function queueOn(backend: Backend, commandTimeoutMs: number, log: QueueLog): Que
     async addSteps(jobs) {
       const sent = new Set<Promise<void>>();
       for (const { job, queue, priority, delayMs } of jobs) {
-        const opts = jobOptions(stepJobId(job), priority, delayMs);
-        sent.add(add(queueName(queue), { name: "step", data: job, opts }));
+        const addition = {
+          id: stepJobId(job),
+          data: job,
+          priority: jobPriority(priority),
+          delayMs,
+        };
+        sent.add(add(queueName(queue), addition));
       }
       await Promise.all(sent);
     },
     async addAdvance(jobs) {
       const sent = new Set<Promise<void>>();
       for (const { job, priority } of jobs) {
-        const opts = jobOptions(advanceJobId(job), priority, 0);
-        sent.add(add(queueName(advanceQueue), { name: "advance", data: job, opts }));
+        const id = advanceJobId(job);
+        const addition = { id, data: job, priority: jobPriority(priority), delayMs: 0 };
+        sent.add(add(queueName(advanceQueue), addition));
       }
       await Promise.all(sent);
     },
@@ -295,9 +309,12 @@ function queueOn(backend: Backend, commandTimeoutMs: number, log: QueueLog): Que
       const jobs = await run(() => publisher.getJobs([...pendingStates], from, from + limit - 1));
       return jobs.flatMap((found) => {
         // One that was taken since its id was read.
-        const job = stepJobSchema.safeParse(found?.data);
-        if (!job.success || found?.id === undefined) return [];
-        return { jobId: found.id, job: job.data, addedAt: new Date(found.timestamp) };
+        if (found?.id === undefined) return [];
+        const { id: jobId, timestamp } = found;
+        return membersOf(found.data).flatMap((member) => {
+          const job = stepJobSchema.safeParse(member);
+          return job.success ? { jobId, job: job.data, addedAt: new Date(timestamp) } : [];
+        });
       });
     },
     consumeSteps: (queue, options, handler) => consume(queue, options, stepJobSchema, handler),
@@ -325,11 +342,6 @@ function queueOn(backend: Backend, commandTimeoutMs: number, log: QueueLog): Que
       await backend.close();
     },
   };
-}
-
-function jobOptions(jobId: string, priority: number, delayMs: number): JobsOptions {
-  const opts = { jobId, priority: jobPriority(priority), attempts: 1 };
-  return delayMs > 0 ? { ...opts, delay: Math.ceil(delayMs) } : opts;
 }
 
 function endOfTurn(): Promise<void> {

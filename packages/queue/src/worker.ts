@@ -52,8 +52,10 @@ export class PacedWorker<Connection = unknown> extends Worker<
         ...options,
         // The step rows count deliveries and say who holds a step. BullMQ only carries on.
         maxStalledCount: Number.MAX_SAFE_INTEGER,
-        lockDuration: 30_000,
-        stalledInterval: 7_500,
+        // A job ends as soon as its steps are claimed. One that outlives its lock was taken by a worker
+        // that died before it could claim; the claim makes a second run of it harmless.
+        lockDuration: 5_000,
+        stalledInterval: 1_500,
         removeOnComplete: { count: 0 },
         removeOnFail: { count: 0 },
         // How long one blocking fetch lasts, in seconds: a dead socket shows within it.

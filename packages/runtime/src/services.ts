@@ -57,6 +57,9 @@ export interface ServicesSettings {
 /** How long a process that starts waits for Postgres. */
 const databaseWaitMs = 60_000;
 
+/** Steps that one job carries at most: beyond this a job costs little beside its steps. */
+const bundleSize = 25;
+
 /** Waits for Postgres; a Redis that is away is no hindrance. */
 export async function openServices(settings: ServicesSettings): Promise<Services> {
   const { name, databaseUrl, redisUrl, queueBackend, keyPrefix, poolSize, logLevel } = settings;
@@ -74,6 +77,7 @@ export async function openServices(settings: ServicesSettings): Promise<Services
       ? { redisUrl }
       : { postgresUrl: databaseUrl }),
     prefix: keyPrefix,
+    bundleSize,
     log,
   });
   const clock = await openClock(database, log);

@@ -144,7 +144,11 @@ async function findOrphans({ database, queue, clock }: Services) {
     const jobs = pending.flatMap(({ jobId, job, addedAt }) =>
       addedAt.getTime() < before ? [{ ...job, jobId, queue: name, addedAt }] : [],
     );
-    found.push(...(await orphansAmong(database.db, jobs)));
+    const orphaned = new Set(await orphansAmong(database.db, jobs));
+    // A bundle carries something as long as one of its steps waits for it.
+    const needed = new Set(jobs.filter((job) => !orphaned.has(job)).map(({ jobId }) => jobId));
+    const useless = jobs.filter(({ jobId }) => !needed.has(jobId));
+    found.push(...new Map(useless.map((job) => [job.jobId, job])).values());
   }
   return found;
 }

@@ -1,4 +1,4 @@
-import type { AdvanceJob } from "@millrace/queue";
+import type { AdvanceJob, Running } from "@millrace/queue";
 import { advance } from "../advance.ts";
 import type { Intent } from "../advance.ts";
 import { childSignalsOf, forgetTold, loadTold, tellsOfChild } from "../children.ts";
@@ -18,7 +18,7 @@ export async function advanceInstance(
   worker: WorkerState,
   job: AdvanceJob,
   jobId: string,
-): Promise<void> {
+): Promise<Running | void> {
   const { services } = worker;
   const { tenantId, instanceId } = job;
   const told = tellsOfChild(job) ? await loadTold(services, job) : [];
@@ -42,5 +42,5 @@ export async function advanceInstance(
   if (advanced.kind !== "committed") return forgetTold(services, job, told);
   const held = next && worker.hold(next.step);
   await perform(services, advanced.commit);
-  if (held) await carryOn(worker, held, jobId);
+  if (held) return { ended: carryOn(worker, held, jobId) };
 }

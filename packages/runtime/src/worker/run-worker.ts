@@ -1,6 +1,6 @@
 import { hostname } from "node:os";
 import { noReads } from "@millrace/engine";
-import type { Consumer, StepJob } from "@millrace/queue";
+import type { Consumer, Handler, Running, StepJob } from "@millrace/queue";
 import {
   blockStep,
   claimSteps,
@@ -135,17 +135,16 @@ async function register({ id, registry, queues, services }: WorkerState): Promis
 /** A handler that fails is a fault of ours or of a service: the row stays, and is found again. */
 function guarded<J extends { readonly instanceId: string }>(
   { log }: Services,
-  handle: (job: J, jobId: string) => Promise<void>,
-): (job: J, jobId: string) => Promise<void> {
+  handle: Handler<J>,
+): Handler<J> {
   return async (job, jobId) => {
-    try {
-      await handle(job, jobId);
-    } catch (error) {
+    const failed = (error: unknown) =>
       log.error(
         { err: error, jobId, instanceId: job.instanceId },
         "the job failed; it is found again",
       );
-    }
+    const running = await handle(job, jobId).catch(failed);
+    return running && { ended: running.ended.catch(failed) };
   };
 }
 
@@ -153,17 +152,22 @@ type Claim = (request: ClaimRequest) => Promise<Claimed | undefined>;
 
 function groupedClaim({ database }: Services): Claim {
   return groupCalls<ClaimRequest, Claimed | undefined>(
-    { lanes: 2, maxBatch: 100, keyOf: ({ carrier }) => carrier },
+    {
+      lanes: 2,
+      maxBatch: 100,
+      keyOf: ({ instanceId, path, iteration }) => `${instanceId}/${path}#${iteration}`,
+    },
     (requests) => claimSteps(database.db, requests),
   );
 }
 
+/** Claims the step: from then on its row says who holds it, and the job may end. */
 async function runStep(
   worker: WorkerState,
   claim: Claim,
   job: StepJob,
   jobId: string,
-): Promise<void> {
+): Promise<Running | void> {
   const { services, registry } = worker;
   const known = registry.get(job.taskId);
   if (known === undefined) {
@@ -196,7 +200,8 @@ async function runStep(
   const call = definition.steps.get(step.stepId) ?? definition.compensationSteps.get(step.stepId);
   if (call === undefined || !("taskId" in call))
     throw new Error(`step "${step.stepId}" is no task`);
-  await carryOn(worker, worker.hold({ snapshot, definition, step, call, known }), jobId);
+  const held = worker.hold({ snapshot, definition, step, call, known });
+  return { ended: carryOn(worker, held, jobId) };
 }
 
 function holdStep(
