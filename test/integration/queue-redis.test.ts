@@ -158,6 +158,82 @@ test("advance jobs have a queue of their own", async () => {
   expect(seen).toEqual([[job, "i1.wait.7"]]);
 });
 
+test("jobs of a turn travel as bundles, and each is handled once and never too many at once", async () => {
+  const queue = await open({ bundleSize: 25 });
+  const jobs = steps(500);
+  await queue.addSteps(jobs);
+  expect(await depth(queue)).toMatchObject({ prioritized: 20 });
+
+  const seen: string[] = [];
+  let [running, most] = [0, 0];
+  queue.consumeSteps("default", { concurrency: 40 }, async (job) => {
+    running += 1;
+    most = Math.max(most, running);
+    await sleep(2);
+    const end = async () => {
+      await sleep(5);
+      running -= 1;
+      seen.push(stepJobId(job));
+    };
+    return { ended: end() };
+  });
+
+  await eventually("all jobs", () => seen.length >= jobs.length);
+  expect(seen.toSorted()).toEqual(idsOf(jobs).toSorted());
+  expect(most).toBeLessThanOrEqual(40);
+  expect(most).toBeGreaterThan(20);
+  await eventually("their end", async () => (await depth(queue))?.active === 0);
+});
+
+test("a job has ended once its steps are held, and the next comes when one has ended", async () => {
+  const queue = await open({ bundleSize: 25 });
+  const releases: (() => void)[] = [];
+  const consumer = queue.consumeSteps("default", { concurrency: 2 }, async () => ({
+    ended: new Promise<void>((resolve) => void releases.push(resolve)),
+  }));
+  const jobs = steps(3, { priority: 5 });
+  for (const job of jobs) await queue.addSteps([job]);
+
+  await eventually("two of them", () => releases.length === 2);
+  await sleep(50);
+  expect(consumer.active).toBe(2);
+  expect(releases).toHaveLength(2);
+
+  releases[0]?.();
+  await eventually("the third", () => releases.length === 3);
+  expect(consumer.active).toBe(2);
+  for (const release of releases) release();
+  await eventually("their end", async () => (await known(queue, jobs)).size === 0);
+});
+
+test("members of a bundle that find no slot go to another worker", async () => {
+  const prefix = newPrefix();
+  const [busy, free] = [
+    await open({ prefix, bundleSize: 25 }),
+    await open({ prefix, bundleSize: 25 }),
+  ];
+  const jobs = steps(40);
+  const seen: string[] = [];
+  let release = () => {};
+  const held = new Promise<void>((resolve) => {
+    release = resolve;
+  });
+  busy.consumeSteps("default", { concurrency: 1 }, async (job) => {
+    seen.push(stepJobId(job));
+    return { ended: held };
+  });
+  await busy.addSteps(jobs);
+  await eventually("one", () => seen.length === 1);
+
+  free.consumeSteps("default", { concurrency: 10 }, async (job) => {
+    seen.push(stepJobId(job));
+  });
+
+  await eventually("all", () => seen.length === jobs.length);
+  expect(seen.toSorted()).toEqual(idsOf(jobs).toSorted());
+  release();
+});
+
 test("a paused consumer takes nothing new while its handlers go on, then resumes", async () => {
   const queue = await open();
   const { jobs: held, release, consumer } = await occupied(queue);
@@ -489,9 +565,7 @@ async function occupied(queue: Queue) {
   return { jobs, release: () => release(), consumer };
 }
 
-async function open(
-  settings: { redisUrl?: string; prefix?: string; commandTimeoutMs?: number } = {},
-): Promise<Queue> {
+async function open(settings: Partial<Parameters<typeof openQueue>[0]> = {}): Promise<Queue> {
   const queue = await openQueue({ redisUrl: server.url, prefix: newPrefix(), log, ...settings });
   opened.push(queue);
   return queue;

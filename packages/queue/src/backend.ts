@@ -1,6 +1,6 @@
 import type { IQueueBackend, Processor, Queue as BullQueue } from "bullmq";
 import type { Wake } from "./wake.ts";
-import type { PacedWorker } from "./worker.ts";
+import type { PacedWorker, UnknownJob } from "./worker.ts";
 
 /** A BullMQ queue, to add to and to ask. */
 export type Publisher = Pick<
@@ -32,7 +32,12 @@ export interface Backend {
    */
   regained(): Promise<boolean>;
   publisher(name: string): Publisher;
-  worker(name: string, process: Processor<unknown, void>, concurrency: number): ConsumingWorker;
+  worker(
+    name: string,
+    process: Processor<unknown, void>,
+    concurrency: number,
+    onFetched: (job: UnknownJob) => void,
+  ): ConsumingWorker;
   known(name: string, jobIds: readonly string[]): Promise<ReadonlySet<string>>;
   readEpoch(): Promise<string | undefined>;
   writeEpoch(value: string): Promise<void>;

@@ -1,9 +1,10 @@
-import type { Job, Processor } from "bullmq";
+import type { Processor } from "bullmq";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Backend, ConsumingWorker } from "./backend.ts";
 import { describe } from "./errors.ts";
 import { type QueueLog, TroubleLog } from "./log.ts";
 import { openSlots } from "./slots.ts";
+import type { UnknownJob } from "./worker.ts";
 
 /** Takes jobs of one queue and hands them to a function, some at a time. */
 export interface Consumer {
@@ -24,22 +25,22 @@ export interface Running {
   readonly ended: Promise<unknown>;
 }
 
-type TakenJob = Job<unknown, void>;
-
 /** What is to be done with jobs. */
 export interface Handling {
   /** What the job carries: one thing or many. */
-  readonly membersOf: (job: TakenJob) => readonly unknown[];
+  readonly membersOf: (job: UnknownJob) => readonly unknown[];
   readonly handle: (member: unknown, jobId: string) => Promise<Running | void>;
   /** Members that found no slot go back, so that another worker may take them. */
-  readonly putBack: (members: readonly object[], job: TakenJob) => Promise<void>;
+  readonly putBack: (members: readonly object[], job: UnknownJob) => Promise<void>;
 }
 
 /** How long a close waits for the answers to jobs whose handlers have ended. */
 const settleMs = 1_000;
 const restartMs = 1_000;
 /** What was fetched waits so long for a slot: short steps end within it, long ones do not hold it up. */
-const patienceMs = 30;
+const patienceMs = 100;
+/** Where some slots are free, and not as many as a job usually needs, others get so long to be. */
+const fullMs = 30;
 
 /**
  * Consumes for as long as it is open, whatever happens to the connection.
@@ -58,35 +59,42 @@ export function openConsumer(
 ): Consumer {
   const trouble = new TroubleLog(log);
   const slots = openSlots(concurrency);
-  /** Jobs whose members are being handed out. */
-  let handing = 0;
+  /** Jobs that were fetched and whose members are not all handed out, and how many members wait. */
+  let jobs = 0;
+  let waiting = 0;
   /** Members of the latest job. */
   let usual = 1;
   let paused = false;
   let closing: Promise<void> | undefined;
 
-  const process: Processor<unknown, void> = async (job) => {
-    const members = membersOf(job);
-    usual = Math.max(1, members.length);
-    handing += 1;
+  function onFetched(job: UnknownJob): void {
+    const { length } = membersOf(job);
+    usual = Math.max(1, length);
+    jobs += 1;
+    waiting += length;
     adjust();
+  }
+
+  const process: Processor<unknown, void> = async (job) => {
     try {
-      await handOut(members, job);
+      await handOut(membersOf(job), job);
     } finally {
-      handing -= 1;
-      adjust();
+      jobs -= 1;
     }
+    adjust();
     // BullMQ fetches the next job when this one has ended.
-    await slots.room();
+    await slots.room(usual, fullMs);
     adjust();
   };
 
-  async function handOut(members: readonly unknown[], job: TakenJob): Promise<void> {
+  async function handOut(members: readonly unknown[], job: UnknownJob): Promise<void> {
     const runs: Promise<void>[] = [];
     const left: unknown[] = [];
     await Promise.all(
       members.map(async (member) => {
-        if (await slots.take(patienceMs)) runs.push(run(member, job.id ?? ""));
+        const isTaken = await slots.take(patienceMs);
+        waiting -= 1;
+        if (isTaken) runs.push(run(member, job.id ?? ""));
         else left.push(member);
       }),
     );
@@ -109,14 +117,15 @@ export function openConsumer(
     else slots.give();
   }
 
-  /** How many jobs BullMQ may have at once. */
+  /** How many jobs BullMQ may have at once: those that it has, and what the free slots are good for. */
   function adjust(): void {
-    worker.concurrency = Math.max(1, handing + Math.ceil(slots.free / usual));
+    const room = Math.max(0, slots.free - waiting);
+    worker.concurrency = Math.max(1, jobs + Math.floor(room / usual));
   }
 
   let worker = start();
   function start(): ConsumingWorker {
-    const started = backend.worker(name, process, concurrency);
+    const started = backend.worker(name, process, concurrency, onFetched);
     started.on("error", (error) => report(error));
     started.on("stalled", (jobId) => log.debug({ queue: name, jobId }, "job taken up again"));
     // A worker that could not be set up stays unusable: make another one.

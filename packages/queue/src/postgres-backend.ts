@@ -73,11 +73,12 @@ export async function openPostgresBackend(settings: {
     reachable: true,
     regained: () => Promise.resolve(true),
     publisher: (name): Publisher => queueOf(name),
-    worker(name, process, concurrency) {
+    worker(name, process, concurrency, onFetched) {
       const options = {
         connection: { connectionString: url, max: 4 },
         prefix,
         concurrency,
+        onFetched,
         // An interrupted wait ends like one that found something, so a fetch would follow.
         fetchesWhenPaused: false,
       };

@@ -93,12 +93,13 @@ export async function openRedisBackend(settings: {
       return isUsable(client);
     },
     publisher: (name): Publisher => queueOf(name),
-    worker(name, process, concurrency) {
+    worker(name, process, concurrency, onFetched) {
       consuming ??= open("consume");
       const options = {
         connection: consuming,
         prefix,
         concurrency,
+        onFetched,
         // Who has taken BullMQ's marker owes the fetch: the other workers sleep until the next one.
         fetchesWhenPaused: true,
       };

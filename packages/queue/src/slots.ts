@@ -5,8 +5,8 @@ export interface Slots {
   /** Whether one is got within the patience; a shut consumer does not wait at all. */
   take(patienceMs: number): Promise<boolean>;
   give(): void;
-  /** Settles when one is free. While they are shut it does not wait. */
-  room(): Promise<void>;
+  /** Settles when so many are free, or `patienceMs` after one is. While they are shut it does not wait. */
+  room(wanted: number, patienceMs: number): Promise<void>;
   /** Nobody waits any more, until `open`. */
   shut(): void;
   open(): void;
@@ -18,21 +18,36 @@ interface Waiting {
   readonly answer: (isTaken: boolean) => void;
 }
 
+interface WaitingForRoom {
+  readonly wanted: number;
+  readonly patienceMs: number;
+  readonly settle: () => void;
+  timer?: NodeJS.Timeout | undefined;
+}
+
 export function openSlots(size: number): Slots {
   let taken = 0;
   let isShut = false;
   const waiting = new Set<Waiting>();
-  let forRoom: (() => void)[] = [];
+  const forRoom = new Set<WaitingForRoom>();
   let whenIdle: (() => void)[] = [];
 
-  const tell = (listeners: readonly (() => void)[]) => {
-    for (const listener of listeners) listener();
-  };
+  function settleRoom(each: WaitingForRoom): void {
+    forRoom.delete(each);
+    clearTimeout(each.timer);
+    each.settle();
+  }
+
+  function overdue(each: WaitingForRoom): void {
+    each.timer = undefined;
+    if (taken < size) settleRoom(each);
+  }
 
   function tellRoom(): void {
-    const told = forRoom;
-    forRoom = [];
-    tell(told);
+    for (const each of forRoom) {
+      if (isShut || size - taken >= each.wanted) settleRoom(each);
+      else each.timer ??= setTimeout(() => overdue(each), each.patienceMs);
+    }
   }
 
   return {
@@ -69,12 +84,16 @@ export function openSlots(size: number): Slots {
       if (taken > 0) return;
       const told = whenIdle;
       whenIdle = [];
-      tell(told);
+      for (const listener of told) listener();
     },
-    room: () =>
-      taken < size || isShut
-        ? Promise.resolve()
-        : new Promise((resolve) => void forRoom.push(resolve)),
+    room(most, patience) {
+      const wanted = Math.min(most, size);
+      if (isShut || size - taken >= wanted) return Promise.resolve();
+      return new Promise((settle) => {
+        forRoom.add({ wanted, patienceMs: patience, settle });
+        if (taken < size) tellRoom();
+      });
+    },
     shut() {
       isShut = true;
       for (const each of waiting) each.answer(false);

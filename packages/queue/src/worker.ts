@@ -7,7 +7,7 @@ import {
   Worker,
 } from "bullmq";
 
-type UnknownJob = Job<unknown, void>;
+export type UnknownJob = Job<unknown, void>;
 
 const longestPauseMs = 1_000;
 
@@ -27,6 +27,7 @@ export class PacedWorker<Connection = unknown> extends Worker<
   Connection
 > {
   readonly #fetchesWhenPaused: boolean;
+  readonly #onFetched: (job: UnknownJob) => void;
   #failures = 0;
   #fetching = 0;
 
@@ -35,6 +36,7 @@ export class PacedWorker<Connection = unknown> extends Worker<
     process: Processor<unknown, void>,
     {
       fetchesWhenPaused,
+      onFetched,
       ...options
     }: {
       readonly connection: Connection;
@@ -42,6 +44,8 @@ export class PacedWorker<Connection = unknown> extends Worker<
       readonly concurrency: number;
       /** Whether a fetch whose wait has ended is still made after a pause. */
       readonly fetchesWhenPaused: boolean;
+      /** Hears of each job when it comes; BullMQ may fetch others before it is processed. */
+      readonly onFetched: (job: UnknownJob) => void;
     },
     factory: BackendFactory<IQueueBackend, Connection>,
   ) {
@@ -65,6 +69,7 @@ export class PacedWorker<Connection = unknown> extends Worker<
       factory,
     );
     this.#fetchesWhenPaused = fetchesWhenPaused;
+    this.#onFetched = onFetched;
   }
 
   /** How many answers are awaited that may bring a job. After a pause the number falls to none. */
@@ -79,7 +84,7 @@ export class PacedWorker<Connection = unknown> extends Worker<
     try {
       const job = await super.moveToActive(token, name);
       this.#failures = 0;
-      return job;
+      return this.#fetched(job);
     } catch (error) {
       this.#failures = Math.min(this.#failures + 1, 10);
       await this.delay(Math.min(longestPauseMs, 10 * 2 ** this.#failures));
@@ -95,9 +100,15 @@ export class PacedWorker<Connection = unknown> extends Worker<
   ): Promise<UnknownJob> {
     this.#fetching += 1;
     try {
-      return await super.handleCompleted(...args);
+      return this.#fetched(await super.handleCompleted(...args));
     } finally {
       this.#fetching -= 1;
     }
+  }
+
+  /** There may be none, whatever the type says. */
+  #fetched(job: UnknownJob): UnknownJob {
+    if (job as UnknownJob | undefined) this.#onFetched(job);
+    return job;
   }
 }

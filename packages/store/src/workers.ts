@@ -44,6 +44,8 @@ const pulse = `update workers set beat_at = clock_timestamp()
   returning true as ok`;
 
 export interface BeatConnection {
+  /** Ahead of the first pulse. @throws DatabaseUnavailableError */
+  connect(): Promise<void>;
   /** As `beat`. @throws DatabaseUnavailableError */
   pulse(workerId: string): Promise<boolean>;
   close(): Promise<void>;
@@ -56,7 +58,7 @@ export interface BeatConnection {
 export function openBeat(url: string): BeatConnection {
   let client: pg.Client | undefined;
 
-  async function connect(): Promise<pg.Client> {
+  async function open(): Promise<pg.Client> {
     const fresh = new pg.Client({
       connectionString: url,
       application_name: "millrace-beat",
@@ -71,18 +73,22 @@ export function openBeat(url: string): BeatConnection {
     return fresh;
   }
 
+  async function using<T>(act: (connection: pg.Client) => Promise<T>): Promise<T> {
+    try {
+      client ??= await open();
+      return await act(client);
+    } catch (error) {
+      const broken = client;
+      client = undefined;
+      broken?.end().catch(() => {});
+      throw storeErrorOf(error);
+    }
+  }
+
   return {
-    async pulse(workerId) {
-      try {
-        client ??= await connect();
-        return (await client.query(pulse, [workerId])).rows.length > 0;
-      } catch (error) {
-        const broken = client;
-        client = undefined;
-        broken?.end().catch(() => {});
-        throw storeErrorOf(error);
-      }
-    },
+    connect: () => using(async () => {}),
+    pulse: (workerId) =>
+      using(async (connection) => (await connection.query(pulse, [workerId])).rows.length > 0),
     async close() {
       await client?.end();
       client = undefined;

@@ -8,39 +8,37 @@ import { openBeat } from "@millrace/store";
 
 const beatMs = 1_000;
 
-interface Start {
-  readonly databaseUrl: string;
-  readonly workerId: string;
-}
-
-const { databaseUrl, workerId } = workerData as Start;
+const { databaseUrl } = workerData as { readonly databaseUrl: string };
 const beat = openBeat(databaseUrl);
-let id = workerId;
+/** None yet, or the last one is no longer good. */
+let id: string | undefined;
 let stopped = false;
-let stale = false;
+let wake = () => {};
 
 parentPort?.on(
   "message",
   (message: { readonly kind: "stop" } | { readonly kind: "id"; readonly id: string }) => {
     if (message.kind === "stop") stopped = true;
-    else {
-      id = message.id;
-      stale = false;
-    }
+    else id = message.id;
+    wake();
   },
 );
 
+await beat.connect().catch(() => {});
 while (!stopped) {
   try {
-    if (!stale) {
+    if (id !== undefined) {
       const isAlive = await beat.pulse(id);
-      stale = !isAlive;
+      if (!isAlive) id = undefined;
       parentPort?.postMessage({ kind: isAlive ? "beating" : "stale" });
     }
   } catch {
     // The database is away; the next beat finds out whether that lasted too long.
   }
-  await new Promise((resolve) => setTimeout(resolve, beatMs));
+  await new Promise<void>((resolve) => {
+    wake = resolve;
+    setTimeout(resolve, beatMs);
+  });
 }
 await beat.close();
 parentPort?.close();

@@ -17,7 +17,7 @@ import { enqueueDue } from "../perform.ts";
 import type { Services } from "../services.ts";
 import { openAbort } from "./abort.ts";
 import { advanceInstance } from "./advance-instance.ts";
-import { startBeat } from "./beat.ts";
+import { openBeatThread } from "./beat.ts";
 import { builtInTasks } from "./built-in-tasks.ts";
 import { carryOn } from "./carry-on.ts";
 import type { Held } from "./held.ts";
@@ -56,6 +56,7 @@ export async function runWorker(
 ): Promise<RunningWorker> {
   const { concurrency, graceMs, queues } = options;
   const { database, queue, log } = services;
+  const beat = openBeatThread(services);
   const registry = taskRegistry([...builtInTasks, ...(await loadTasks(options.tasks))]);
   const holdings = openHoldings();
   const progress = openProgress(services);
@@ -72,18 +73,15 @@ export async function runWorker(
   };
 
   await register(worker);
-  const beat = await startBeat(services, {
-    workerId: worker.id,
-    onStale: async () => {
-      const former = worker.id;
-      worker.id = newWorkerId();
-      // Before their handlers hear of it: what a handler makes of its abort is not the step's failure.
-      const released = await persistently(log, () => releaseSteps(database.db, former));
-      holdings.abortAll("the worker was away too long; others have its steps");
-      await enqueueDue(services, released);
-      await persistently(log, () => register(worker));
-      return worker.id;
-    },
+  await beat.start(worker.id, async () => {
+    const former = worker.id;
+    worker.id = newWorkerId();
+    // Before their handlers hear of it: what a handler makes of its abort is not the step's failure.
+    const released = await persistently(log, () => releaseSteps(database.db, former));
+    holdings.abortAll("the worker was away too long; others have its steps");
+    await enqueueDue(services, released);
+    await persistently(log, () => register(worker));
+    return worker.id;
   });
   const watch = startWatch(worker);
   const claim = groupedClaim(services);
