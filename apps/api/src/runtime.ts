@@ -9,6 +9,7 @@ import type {
   InstanceView,
   ListDefinitionsQuery,
   ListInstancesQuery,
+  ListStepsQuery,
   PublishEventAnswer,
   PublishEventRequest,
   QueueList,
@@ -19,6 +20,7 @@ import type {
   StartInstanceRequest,
   StateAtView,
   StatsView,
+  StepPage,
   TaskList,
   VariableFilter,
   WhyView,
@@ -97,6 +99,8 @@ export interface Runtime {
   readState(caller: Caller, id: string, version?: number): Promise<StateAtView>;
   /** @throws InstanceNotFoundError */
   why(caller: Caller, id: string): Promise<WhyView>;
+  /** @throws InstanceNotFoundError */
+  listSteps(caller: Caller, id: string, query: ListStepsQuery): Promise<StepPage>;
   /** `undefined` where there is no such instance. */
   readHistory(caller: Caller, id: string, query: HistoryQuery): Promise<HistoryPage | undefined>;
 

@@ -10,10 +10,12 @@ import {
   InstanceView,
   jsonFaults,
   ListInstancesQuery,
+  ListStepsQuery,
   pointer,
   type Problem,
   StartBatchAnswer,
   StartInstanceRequest,
+  StepPage,
   type VariableFilter,
   variableFiltersOf,
 } from "@millrace/contract";
@@ -75,6 +77,16 @@ const cancelSchema = {
   querystring: NoQuery,
   body: CancelRequest.optional(),
   response: { 202: InstanceView },
+};
+const stepsSchema = {
+  tags,
+  operationId: "listSteps",
+  summary: "List every execution of an instance's steps",
+  description:
+    "In the order of their paths, byte by byte. With `path` only what is at and inside a step, a branch or an item, as `ship`, `ship[3]` or `checkout.card.charge`. Compensation steps are among them.",
+  params: InstancePath,
+  querystring: ListStepsQuery,
+  response: { 200: StepPage },
 };
 const historySchema = {
   tags,
@@ -189,6 +201,12 @@ export const instanceRoutes: FastifyPluginAsyncZod<ApiContext> = async (
       const instance = await runtime.cancelInstance(caller, id, body, ifMatchOf(request));
       return reply.code(202).header("etag", etagOf(instance)).send(instance);
     },
+  );
+
+  app.get(
+    "/v1/instances/:id/steps",
+    { schema: stepsSchema, config: { errors: ["INSTANCE_NOT_FOUND", "INVALID_CURSOR"] } },
+    (request) => runtime.listSteps(callerOf(request), request.params.id, request.query),
   );
 
   app.get(
