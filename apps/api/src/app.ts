@@ -18,6 +18,7 @@ import { documentRoutes } from "./routes/documents.ts";
 import { eventRoutes } from "./routes/events.ts";
 import { healthRoutes } from "./routes/health.ts";
 import { insightRoutes } from "./routes/insight.ts";
+import { controlRoutes } from "./routes/control.ts";
 import { instanceRoutes } from "./routes/instances.ts";
 import { operationRoutes } from "./routes/operations.ts";
 import { plannedRoutes } from "./routes/planned.ts";
@@ -117,6 +118,7 @@ export async function createApp({ runtime, log, onAnswered }: AppOptions): Promi
   addNotFound(http, routes);
   await http.register(definitionRoutes, options);
   await http.register(instanceRoutes, options);
+  await http.register(controlRoutes, options);
   await http.register(insightRoutes, options);
   await http.register(eventRoutes, options);
   await http.register(operationRoutes, options);

@@ -2,11 +2,13 @@ import { DEFAULT_PAGE_SIZE, type InstanceView, type ListInstancesQuery } from "@
 import {
   cancelInstance,
   InstanceNotFoundError,
+  pauseInstance,
   planCompensation,
   previewDefinition,
   publishEvent,
   publishEvents,
   registerDefinition,
+  resumeInstance,
   type Services,
   simulateDefinition,
   startInstance,
@@ -22,8 +24,6 @@ import {
   type InstanceRead,
   listDefinitions,
   listInstances,
-  listSteps,
-  loadInstance,
   readInstance,
   tenantOf,
 } from "@millrace/store";
@@ -32,13 +32,7 @@ import { operationsOf } from "./operations.ts";
 import { planView } from "./plan-view.ts";
 import type { Caller, Runtime } from "./runtime.ts";
 import { stateView } from "./state-view.ts";
-import {
-  type DefinitionFacts,
-  definitionSummary,
-  definitionView,
-  instanceView,
-  stepExecutionView,
-} from "./views.ts";
+import { type DefinitionFacts, definitionSummary, definitionView, instanceView } from "./views.ts";
 import { whyView } from "./why-view.ts";
 
 /** What the routes ask for, done with the services of this process. */
@@ -108,6 +102,14 @@ export function bindRuntime(services: Services): Runtime {
       forOwner(services, caller, id, async (owner) =>
         viewOf(await cancelInstance(services, owner, id, request, ifMatch)),
       ),
+    pauseInstance: (caller, id, request, ifMatch) =>
+      forOwner(services, caller, id, async (owner) =>
+        viewOf(await pauseInstance(services, owner, id, request, ifMatch)),
+      ),
+    resumeInstance: (caller, id, request, ifMatch) =>
+      forOwner(services, caller, id, async (owner) =>
+        viewOf(await resumeInstance(services, owner, id, request, ifMatch)),
+      ),
     planCompensation: (caller, id, reason) =>
       forOwner(services, caller, id, async (owner) =>
         planView(await planCompensation(services, owner, id, reason)),
@@ -120,14 +122,6 @@ export function bindRuntime(services: Services): Runtime {
       forOwner(services, caller, id, async (owner) =>
         whyView(await whyInstance(services, owner, id)),
       ),
-    listSteps: (caller, instanceId, { limit = DEFAULT_PAGE_SIZE, cursor, path, status = [] }) =>
-      forOwner(services, caller, instanceId, async ({ tenantId }) => {
-        const key = { tenantId, instanceId };
-        const { items, nextCursor } = await listSteps(db, key, { path, status, limit, cursor });
-        // A path may lead nowhere, and a page may be the last; the instance has to be there.
-        if (items.length === 0 && !(await loadInstance(db, key))) return notThere(instanceId);
-        return { items: items.map(stepExecutionView), nextCursor };
-      }),
     readHistory: (caller, instanceId, query) =>
       forOwner(services, caller, instanceId, async ({ tenantId }) => {
         const page = await historyPage(db, { tenantId, instanceId }, query);

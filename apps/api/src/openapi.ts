@@ -2,6 +2,8 @@ import { STATUS_CODES } from "node:http";
 import {
   CancellationTrigger,
   CancelRequest,
+  PauseRequest,
+  ResumeRequest,
   CompensationStep,
   DefinitionSummary,
   DefinitionView,
@@ -215,6 +217,8 @@ const NAMED: Readonly<Record<string, z.ZodType>> = {
   StartInstanceRequest,
   StartBatchAnswer,
   CancelRequest,
+  PauseRequest,
+  ResumeRequest,
   PublishEventRequest,
   PublishBatchAnswer,
   ReadinessView,

@@ -9,7 +9,7 @@ import type {
   InstanceView,
   ListDefinitionsQuery,
   ListInstancesQuery,
-  ListStepsQuery,
+  PauseRequest,
   PublishEventAnswer,
   PublishEventRequest,
   QueueList,
@@ -17,10 +17,10 @@ import type {
   SimulateRequest,
   SimulationView,
   RegisterAnswer,
+  ResumeRequest,
   StartInstanceRequest,
   StateAtView,
   StatsView,
-  StepPage,
   TaskList,
   VariableFilter,
   WhyView,
@@ -86,6 +86,20 @@ export interface Runtime {
     request: CancelRequest,
     ifMatch?: number,
   ): Promise<InstanceView>;
+  /** @param ifMatch The version that the caller has read. */
+  pauseInstance(
+    caller: Caller,
+    id: string,
+    request: PauseRequest,
+    ifMatch?: number,
+  ): Promise<InstanceView>;
+  /** @param ifMatch The version that the caller has read. */
+  resumeInstance(
+    caller: Caller,
+    id: string,
+    request: ResumeRequest,
+    ifMatch?: number,
+  ): Promise<InstanceView>;
   /**
    * What a cancel for this reason would do now.
    *
@@ -99,8 +113,6 @@ export interface Runtime {
   readState(caller: Caller, id: string, version?: number): Promise<StateAtView>;
   /** @throws InstanceNotFoundError */
   why(caller: Caller, id: string): Promise<WhyView>;
-  /** @throws InstanceNotFoundError */
-  listSteps(caller: Caller, id: string, query: ListStepsQuery): Promise<StepPage>;
   /** `undefined` where there is no such instance. */
   readHistory(caller: Caller, id: string, query: HistoryQuery): Promise<HistoryPage | undefined>;
 

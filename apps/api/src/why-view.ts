@@ -22,6 +22,10 @@ function reasonView(reason: Reason, status: string): WhyReasonView {
       return { kind: reason.kind, message, since: time(reason.since) };
     case "STARTS_LATER":
       return { kind: reason.kind, message, until: time(reason.until) };
+    case "PAUSED": {
+      const { error } = reason;
+      return { ...reason, message, error: error && errorView(error) };
+    }
     case "EVENT_WAIT":
     case "EVENT_TAKEN": {
       const { pattern, condition, nearMisses, since, until, ...rest } = reason;
@@ -65,6 +69,8 @@ function messageOf(reason: Reason, status: string): string {
       return `The instance is ${status}: nothing moves it any more.`;
     case "STARTS_LATER":
       return `The instance starts at ${reason.until.toISOString()}.`;
+    case "PAUSED":
+      return pausedText(reason);
     case "NO_WORKER_KNOWS_TASK":
       return `Step ${reason.stepId} waits since ${reason.since.toISOString()} for a worker that knows task ${reason.taskId}: no live worker on queue ${reason.queue} does.`;
     case "NO_WORKER_FOR_QUEUE":
@@ -93,6 +99,23 @@ function messageOf(reason: Reason, status: string): string {
       return `Step ${reason.stepId} has its event, which is about to be applied.`;
   }
 }
+
+function pausedText({ by, reason, since, until, error, held }: ReasonOf<"PAUSED">): string {
+  const end = until === null ? "until somebody resumes it" : `until ${until}`;
+  const why = reason === null ? "" : `, because: ${reason}`;
+  const spent = error === null ? "" : ` The last attempt failed with ${error.type}.`;
+  const parts = [
+    [held.steps, "steps to run"],
+    [held.results, "results to follow up"],
+    [held.events, "events"],
+    [held.timers, "timers that have come due"],
+  ] as const;
+  const waiting = parts.flatMap(([count, what]) => (count === 0 ? [] : `${count} ${what}`));
+  const holds = waiting.length === 0 ? "" : ` It holds ${waiting.join(", ")}.`;
+  return `${by} paused the instance at ${since}, ${end}${why}.${spent}${holds}`;
+}
+
+type ReasonOf<K extends Reason["kind"]> = Extract<Reason, { kind: K }>;
 
 function nearMissView({ event, because, failed }: NearMiss): NearMissView {
   return {

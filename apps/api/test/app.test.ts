@@ -207,7 +207,7 @@ test.each([
     400,
     "INVALID_HEADER",
   ],
-  ["POST", `/v1/instances/${ID}/pause`, JSON_TYPE, "{}", 501, "NOT_SUPPORTED"],
+  ["POST", `/v1/instances/${ID}/promote`, JSON_TYPE, "{}", 501, "NOT_SUPPORTED"],
   [
     "POST",
     "/v1/events",

@@ -30,6 +30,7 @@ export function instance(more: Partial<InstanceView> = {}): InstanceView {
     compensation: null,
     cancellation: null,
     parent: null,
+    pause: null,
     progress: { completed: 0, total: 1 },
     correlationId: null,
     tenantId: "default",

@@ -11,15 +11,13 @@ import {
   type InstanceView,
   isSettled,
   type JsonValue,
-  type ListStepsQuery,
   type PatchRequest,
   type PauseRequest,
+  type ResumeRequest,
   type RetryRequest,
   type StartBatchAnswer,
   type StartInstanceRequest,
   type StateAtView,
-  type StepExecutionView,
-  type StepPage,
   type WhyView,
 } from "@millrace/contract";
 import { MillraceWaitTimeoutError } from "./errors.ts";
@@ -143,8 +141,8 @@ export function instanceCalls(send: Transport) {
     pause: (id: string, request: PauseRequest = {}, options: ChangeOptions = {}) =>
       change("POST", `${pathOf(id)}/pause`, request, options),
 
-    resume: (id: string, options: ChangeOptions = {}) =>
-      change("POST", `${pathOf(id)}/resume`, {}, options),
+    resume: (id: string, request: ResumeRequest = {}, options: ChangeOptions = {}) =>
+      change("POST", `${pathOf(id)}/resume`, request, options),
 
     retry: (id: string, request: RetryRequest = {}, options: ChangeOptions = {}) =>
       change("POST", `${pathOf(id)}/retry`, request, options),
@@ -190,23 +188,6 @@ export function instanceCalls(send: Transport) {
       return (await send<WhyView>({ method: "GET", path, ...options })).data;
     },
 
-    /** One page of the executions of its steps, those of one path where one is named. */
-    steps,
-
-    /** Every execution of its steps, read page by page. */
-    async *eachStep(
-      id: string,
-      query: ListStepsQuery = {},
-      options: CallOptions = {},
-    ): AsyncGenerator<StepExecutionView, void, undefined> {
-      let cursor = query.cursor;
-      do {
-        const page = await steps(id, { limit: BOUNDS.pageSize, ...query, cursor }, options);
-        yield* page.items;
-        cursor = page.nextCursor ?? undefined;
-      } while (cursor !== undefined);
-    },
-
     /** One page of every change, oldest first. */
     history,
 
@@ -248,15 +229,6 @@ export function instanceCalls(send: Transport) {
       ...options,
     });
     return data;
-  }
-
-  async function steps(
-    id: string,
-    query: ListStepsQuery = {},
-    options: CallOptions = {},
-  ): Promise<StepPage> {
-    const path = `${pathOf(id)}/steps`;
-    return (await send<StepPage>({ method: "GET", path, query, ...options })).data;
   }
 
   async function history(

@@ -33,6 +33,7 @@ export {
   CANCELLATION_SOURCES,
   type CancellationSource,
   COMPENSATION_STATUSES,
+  PAUSE_CAUSES,
   type CompensationStatus,
   ERROR_KINDS,
   type ErrorKind,
@@ -102,6 +103,7 @@ export {
 export { HistoryEntry, HistoryPage, HistoryQuery } from "./history.ts";
 export {
   CancellationView,
+  PauseView,
   CompensationStepView,
   CompensationView,
   ErrorView,
@@ -109,7 +111,6 @@ export {
   InstanceView,
   isSettled,
   ParentView,
-  StepExecutionView,
   StepView,
   WaitView,
 } from "./instance-view.ts";
@@ -120,14 +121,12 @@ export {
   type InstanceOrder,
   InstancePage,
   ListInstancesQuery,
-  ListStepsQuery,
   PatchRequest,
   PauseRequest,
   ResumeRequest,
   RetryRequest,
   StartBatchAnswer,
   StartInstanceRequest,
-  StepPage,
   type VariableFilter,
   variableFiltersOf,
 } from "./instances.ts";

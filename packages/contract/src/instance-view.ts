@@ -6,6 +6,7 @@ import {
   ERROR_KINDS,
   INSTANCE_STATUSES,
   isTerminalStatus,
+  PAUSE_CAUSES,
   STEP_STATUSES,
   WAIT_KINDS,
 } from "./statuses.ts";
@@ -34,10 +35,7 @@ export const StepView = z
     startedAt: Timestamp.nullable(),
     completedAt: Timestamp.nullable(),
     type: z.string().optional(),
-    path: z.string().optional().meta({
-      description: "where it stands, for a step in a branch or an item, as ship[3].label",
-    }),
-    executionId: z.string().optional().meta({ description: "its path and iteration" }),
+    executionId: z.string().optional(),
     iteration: z.int().optional().meta({ description: "which pass through the step, from 1" }),
     deliveries: z
       .int()
@@ -51,30 +49,14 @@ export const StepView = z
     childId: InstanceId.optional().meta({
       description: "the instance that a SUB_WORKFLOW started",
     }),
-    items: z
-      .object({ count: z.int(), completed: z.int(), failed: z.int(), active: z.int() })
-      .optional()
-      .meta({ description: "what has come of the items of a MAP" }),
   })
   .meta({ id: "StepView" });
 export type StepView = z.infer<typeof StepView>;
-
-/** One execution of a step, whichever it is. */
-export const StepExecutionView = StepView.extend({
-  stepId: z.string(),
-  path: z.string(),
-  input: Json,
-  compensates: z.string().nullable().meta({
-    description: "of a compensation step: the execution that it undoes",
-  }),
-}).meta({ id: "StepExecutionView" });
-export type StepExecutionView = z.infer<typeof StepExecutionView>;
 
 /** An open wait. */
 export const WaitView = z
   .object({
     stepId: z.string(),
-    path: z.string().optional(),
     executionId: z.string().optional(),
     kind: z.enum(WAIT_KINDS),
     eventPattern: z.string().optional(),
@@ -136,14 +118,25 @@ export const ParentView = z
   })
   .meta({ id: "ParentView" });
 export type ParentView = z.infer<typeof ParentView>;
+/** Why nothing of it starts for now. */
+export const PauseView = z
+  .object({
+    by: z.string(),
+    at: Timestamp,
+    reason: z.string().nullable(),
+    until: Timestamp.nullable().meta({ description: "when it resumes by itself" }),
+    from: z.enum(INSTANCE_STATUSES).meta({ description: "the status that it goes back to" }),
+    cause: z.enum(PAUSE_CAUSES).meta({
+      description: "EXHAUSTED: the retries of a step are spent, and onExhausted is PAUSE",
+    }),
+  })
+  .meta({ id: "PauseView" });
+export type PauseView = z.infer<typeof PauseView>;
 
 export const InstanceState = z
   .object({
     variables: JsonRecord,
-    steps: z.record(z.string(), StepView).meta({
-      description:
-        "by step id the latest execution of each step; by path, as ship[3].label, those in items of a MAP: of each MAP at most 100 that are live, 100 that failed and 100 others",
-    }),
+    steps: z.record(z.string(), StepView),
     waitingFor: z.array(WaitView),
   })
   .meta({ id: "InstanceState" });
@@ -163,10 +156,8 @@ export const InstanceView = z
     compensation: CompensationView.nullable(),
     cancellation: CancellationView.nullable(),
     parent: ParentView.nullable(),
-    progress: z.object({ completed: z.int(), total: z.int() }).meta({
-      description:
-        "of the steps that are in no MAP, and of the items of each MAP that has begun, how many have completed",
-    }),
+    pause: PauseView.nullable(),
+    progress: z.object({ completed: z.int(), total: z.int() }),
     correlationId: z.string().nullable(),
     tenantId: z.string(),
     userId: z.string().nullable(),

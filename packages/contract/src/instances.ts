@@ -1,22 +1,13 @@
 import * as z from "zod";
 import { BOUNDS } from "./bounds.ts";
 import { DefinitionVersion } from "./definitions.ts";
-import { InstanceView, StepExecutionView } from "./instance-view.ts";
+import { InstanceView } from "./instance-view.ts";
 import { Json, JsonRecord } from "./json.ts";
 import { pageOf, pageQueryFields } from "./pagination.ts";
 import { ProblemDetails } from "./problem.ts";
 import { strict } from "./schema-problems.ts";
-import { INSTANCE_STATUSES, STEP_STATUSES } from "./statuses.ts";
-import {
-  DefinitionId,
-  InstanceId,
-  Key,
-  Priority,
-  StepId,
-  StepPath,
-  TenantId,
-  Timestamp,
-} from "./text.ts";
+import { INSTANCE_STATUSES } from "./statuses.ts";
+import { DefinitionId, InstanceId, Key, Priority, StepId, TenantId, Timestamp } from "./text.ts";
 
 export const StartInstanceRequest = strict("a start request", {
   workflowId: DefinitionId,
@@ -60,18 +51,6 @@ export type GetInstanceQuery = z.infer<typeof GetInstanceQuery>;
 export const INSTANCE_ORDERS = ["createdAt", "-createdAt", "updatedAt", "-updatedAt"] as const;
 export type InstanceOrder = (typeof INSTANCE_ORDERS)[number];
 
-/** Every execution of a step, or of all that is inside a branch or an item. */
-export const ListStepsQuery = strict("a query for steps", {
-  /** As `ship`, `ship[3]` or `checkout.card.charge`: itself and what is inside it. */
-  path: StepPath.optional(),
-  status: listOf(z.enum(STEP_STATUSES), STEP_STATUSES.length).optional(),
-  ...pageQueryFields,
-});
-export type ListStepsQuery = z.infer<typeof ListStepsQuery>;
-
-export const StepPage = pageOf(StepExecutionView);
-export type StepPage = z.infer<typeof StepPage>;
-
 const instanceFilterFields = {
   ids: listOf(InstanceId, BOUNDS.filterIds).optional(),
   status: listOf(z.enum(INSTANCE_STATUSES), INSTANCE_STATUSES.length).optional(),
@@ -79,8 +58,7 @@ const instanceFilterFields = {
   workflowVersion: z.coerce.number<string | number>().pipe(DefinitionVersion).optional(),
   correlationId: Key.optional(),
   tenantId: TenantId.optional(),
-  /** A step id, or a path. */
-  currentStep: StepPath.optional(),
+  currentStep: StepId.optional(),
   waitingFor: z.string().min(1).max(BOUNDS.pattern).optional(),
   createdAfter: Timestamp.optional(),
   createdBefore: Timestamp.optional(),
@@ -102,25 +80,34 @@ export type ListInstancesQuery = z.infer<typeof ListInstancesQuery>;
 export const InstancePage = pageOf(InstanceView);
 export type InstancePage = z.infer<typeof InstancePage>;
 
-export const CancelRequest = strict("a cancel request", {
+/** For the history. */
+const whoAndWhy = {
   reason: z.string().min(1).max(BOUNDS.reason).optional(),
+  requestedBy: Key.optional(),
+};
+
+export const CancelRequest = strict("a cancel request", {
+  ...whoAndWhy,
   /** Default true. */
   shouldCompensate: z.boolean().optional(),
-  requestedBy: Key.optional(),
 });
 export type CancelRequest = z.infer<typeof CancelRequest>;
 
 export const PauseRequest = strict("a pause request", {
   /** Resumes by itself at this time. */
   until: Timestamp.optional(),
-  reason: z.string().min(1).max(BOUNDS.reason).optional(),
+  ...whoAndWhy,
 });
 export type PauseRequest = z.infer<typeof PauseRequest>;
 
-export const ResumeRequest = strict("a resume request", {});
+export const ResumeRequest = strict("a resume request", whoAndWhy);
 export type ResumeRequest = z.infer<typeof ResumeRequest>;
 
-export const RetryRequest = strict("a retry request", { fromStepId: StepId.optional() });
+export const RetryRequest = strict("a retry request", {
+  /** Of the definition's own list. Default: where it failed. */
+  fromStepId: StepId.optional(),
+  ...whoAndWhy,
+});
 export type RetryRequest = z.infer<typeof RetryRequest>;
 
 /** A JSON merge patch (RFC 7396): null removes a member. */

@@ -48,3 +48,7 @@ export type CancellationSource = (typeof CANCELLATION_SOURCES)[number];
 
 export const WAIT_KINDS = ["EVENT", "DELAY"] as const;
 export type WaitKind = (typeof WAIT_KINDS)[number];
+
+/** What has paused an instance: somebody asked for it, or the retries of a step are spent. */
+export const PAUSE_CAUSES = ["REQUEST", "EXHAUSTED"] as const;
+export type PauseCause = (typeof PAUSE_CAUSES)[number];

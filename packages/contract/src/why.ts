@@ -8,6 +8,7 @@ import { InstanceId, Timestamp } from "./text.ts";
 export const WHY_KINDS = [
   "ENDED",
   "STARTS_LATER",
+  "PAUSED",
   "NO_WORKER_KNOWS_TASK",
   "NO_WORKER_FOR_QUEUE",
   "QUEUED",
@@ -73,6 +74,17 @@ export const WhyReasonView = z
       .nullable()
       .optional()
       .meta({ description: "null: it is about to be started" }),
+    by: z.string().optional().meta({ description: "PAUSED: who asked for it" }),
+    reason: z.string().nullable().optional(),
+    held: z
+      .object({
+        steps: z.int().meta({ description: "tasks that would be queued" }),
+        results: z.int().meta({ description: "steps that have ended, and are not left yet" }),
+        events: z.int().meta({ description: "waits that have their event" }),
+        timers: z.int().meta({ description: "timers that have come due" }),
+      })
+      .optional()
+      .meta({ description: "PAUSED: what is applied when it resumes" }),
   })
   .meta({ id: "WhyReasonView" });
 export type WhyReasonView = z.infer<typeof WhyReasonView>;

@@ -2,6 +2,7 @@ export { InvariantError } from "./assert.ts";
 export { createSnapshot } from "./decide/start.ts";
 export type { NewInstance } from "./decide/start.ts";
 export { decide, isNeeds } from "./decide/decide.ts";
+export { canPause } from "./decide/pause.ts";
 export { triggerPath } from "./decide/listen.ts";
 export { eventKeyOf } from "./decide/listen.ts";
 export { eventSatisfies, matcherOf, payloadEqualities } from "./decide/wait.ts";
@@ -44,6 +45,7 @@ export type {
   ChildRefusal,
   EventFact,
   ExecutionRef,
+  HeldSignal,
   Signal,
   SignalKind,
   TaskFailure,
@@ -53,6 +55,7 @@ export type {
   Cancellation,
   Compensation,
   JsonObject,
+  Pause,
   LiveExecution,
   ParentLink,
   Snapshot,
@@ -74,7 +77,7 @@ export {
   parseDuration,
 } from "./definition/duration.ts";
 export type { Duration } from "./definition/duration.ts";
-export { isInItem, pathOfStep, stepIdOf } from "./definition/paths.ts";
+export { pathOfStep, stepIdOf } from "./definition/paths.ts";
 export { compileDefinition } from "./definition/compile.ts";
 export {
   candidatePatterns,

@@ -5,9 +5,10 @@ import { compileDefinition } from "../src/definition/compile.ts";
 import type { Definition } from "../src/definition/definition.ts";
 import { fold } from "../src/fold.ts";
 import type { HistoryStep, MemoryInstance } from "../src/fold.ts";
-import type { Signal } from "../src/state/signal.ts";
+import { canPause } from "../src/decide/pause.ts";
+import type { HeldSignal, Signal } from "../src/state/signal.ts";
 import type { Snapshot } from "../src/state/snapshot.ts";
-import { isSettled } from "../src/state/snapshot.ts";
+import { executionKey, isSettled } from "../src/state/snapshot.ts";
 import { document, happenings } from "./arbitraries.ts";
 import { happeningsOf } from "./support/happen.ts";
 import type { Happening } from "./support/happen.ts";
@@ -191,6 +192,104 @@ test("signals folded into one decision come to what they come to one by one", ()
   });
 });
 
+test("what comes while it is paused leads, in its order, to where it would have led", () => {
+  let compared = 0;
+  check((definition, numbers) => {
+    let run = begin(definition);
+    for (const number of numbers) {
+      const all = happeningsOf(definition, run.stored);
+      const happening = all[number % all.length];
+      if (happening === undefined) break;
+      const together = few(all.filter(canBeHeld), number);
+      if (canPause(run.stored.instance.snapshot) && together.length > 0) {
+        const straight = inTurn(run, together);
+        const held = straight === undefined ? undefined : paused(run, together);
+        expect(held && outcomeOf(held)).toStrictEqual(straight && outcomeOf(straight));
+        if (straight !== undefined) compared++;
+      }
+      run = happen(run, happening);
+    }
+  });
+  expect(compared).toBeGreaterThan(runs / 10);
+});
+
+/** Results of steps, events for waits, and the ends of delays: what a pause lets come. */
+function canBeHeld(happening: Happening): boolean {
+  if (happening.kind !== "signal") return false;
+  const { signal } = happening;
+  if (signal.kind === "timerFired") return signal.timer === "wait" || signal.timer === "delay";
+  return ["stepSucceeded", "stepFailed", "attemptTimedOut", "eventMatched"].includes(signal.kind);
+}
+
+/** A few of them, each of another execution, in some order. */
+function few(all: readonly Happening[], number: number): readonly Happening[] {
+  const chosen = new Map<string, Happening>();
+  for (let index = 0; index < all.length && chosen.size < 3; index++) {
+    const each = all[(number + index * 7) % all.length];
+    if (each?.kind !== "signal" || !("path" in each.signal)) continue;
+    const { path, iteration } = each.signal;
+    if (!chosen.has(executionKey(path, iteration))) chosen.set(executionKey(path, iteration), each);
+  }
+  return [...chosen.values()];
+}
+
+/** Undefined where one of them took the branch of another: a pause lets both finish. */
+function inTurn(run: Run, together: readonly Happening[]): Run | undefined {
+  let next = run;
+  for (const each of together) {
+    if (each.kind !== "signal" || !("path" in each.signal)) return undefined;
+    const { path, iteration } = each.signal;
+    const phase = next.stored.instance.snapshot.live[executionKey(path, iteration)]?.phase;
+    if (phase !== "ACTIVE" && phase !== "WAITING") return undefined;
+    next = happen(next, each);
+  }
+  return next;
+}
+
+/** The same things, in the same order, while it is paused. */
+function paused(run: Run, together: readonly Happening[]): Run {
+  const who = { actor: "user:ada", reason: null };
+  const intervention = run.stored.instance.snapshot.interventions + 1;
+  const held: HeldSignal[] = [];
+  let next = happen(run, {
+    kind: "signal",
+    signal: { kind: "pauseRequested", intervention, until: null, ...who },
+  });
+  for (const each of together) {
+    if (each.kind !== "signal") continue;
+    const { signal } = each;
+    const at = new Date(next.now.getTime() + 1_000);
+    if (signal.kind === "eventMatched" || signal.kind === "timerFired") {
+      held.push({ at: at.toISOString(), signal });
+    }
+    next = { ...happen(next, each), now: at };
+  }
+  return happen(next, {
+    kind: "signal",
+    signal: { kind: "resumeRequested", intervention: intervention + 1, held, ...who },
+  });
+}
+
+/** All but times, and numbers of commits and completions. */
+function outcomeOf({ stored: { instance, waits } }: Run) {
+  const { status, variables, output, error, compensation } = instance.snapshot;
+  const rows = [...instance.executions].map(
+    ([key, { status: of, attempt, output: its, error: failure }]) =>
+      // What fails in leaving a completed step is beside its output only where it is left at once.
+      [key, of, attempt, its, of === "COMPLETED" ? null : failure] as const,
+  );
+  return {
+    status,
+    variables,
+    output,
+    error,
+    compensation: compensation?.plan.toSorted(),
+    live: Object.keys(instance.snapshot.live).toSorted(),
+    rows: rows.toSorted(([a], [b]) => (a < b ? -1 : 1)),
+    waits: [...waits.keys()].toSorted(),
+  };
+}
+
 test("a decision that is lost in a crash is taken again the same", () => {
   check((definition, numbers) => {
     let run = begin(definition);
@@ -229,7 +328,7 @@ function rowsOf({ executions }: MemoryInstance) {
 }
 
 /** All but what counts the commits. */
-function comparable({ instance, timers, waits }: Stored) {
+function comparable({ instance, timers, waits, held }: Stored) {
   const { version: _version, ...snapshot } = instance.snapshot;
-  return { snapshot, rows: rowsOf(instance), timers, waits };
+  return { snapshot, rows: rowsOf(instance), timers, waits, held };
 }

@@ -1,9 +1,7 @@
 import { isTerminal } from "@millrace/engine";
-import { readInstance } from "@millrace/store";
 import type { InstanceRead } from "@millrace/store";
-import { advance } from "./advance.ts";
-import { InstanceNotFoundError, PreconditionFailedError, StatusConflictError } from "./errors.ts";
-import { perform } from "./perform.ts";
+import { StatusConflictError } from "./errors.ts";
+import { intervene } from "./intervene.ts";
 import type { Caller, Services } from "./services.ts";
 
 export interface CancelBody {
@@ -20,25 +18,17 @@ export interface CancelBody {
  */
 export async function cancelInstance(
   services: Services,
-  { tenantId, actor }: Caller,
+  caller: Caller,
   instanceId: string,
   { reason = null, shouldCompensate = true }: CancelBody,
   ifMatch?: number,
 ): Promise<InstanceRead> {
-  const key = { tenantId, instanceId };
-  const advanced = await advance(services, key, {
-    actor,
-    cause: "cancel",
-    signals: ({ version, status }) => {
-      if (ifMatch !== undefined && ifMatch !== version) {
-        throw new PreconditionFailedError(instanceId, ifMatch, version);
-      }
+  const { actor } = caller;
+  return intervene(services, caller, instanceId, {
+    ifMatch,
+    signals: ({ status }) => {
       if (isTerminal(status)) throw new StatusConflictError("cancelled", instanceId, status);
       return [{ kind: "cancelRequested", reason, actor, shouldCompensate }];
     },
   });
-  if (advanced.kind === "committed") await perform(services, advanced.commit);
-  const instance = await readInstance(services.database.db, key);
-  if (instance === undefined) throw new InstanceNotFoundError(instanceId);
-  return instance;
 }

@@ -1,5 +1,7 @@
 export { cancelInstance } from "./cancel-instance.ts";
 export type { CancelBody } from "./cancel-instance.ts";
+export { pauseInstance, resumeInstance } from "./pause-instance.ts";
+export type { PauseBody, ResumeBody } from "./pause-instance.ts";
 export { planCompensation } from "./plan-compensation.ts";
 export type { CompensationPlan } from "./plan-compensation.ts";
 export { checkDefinition, previewDefinition, registerDefinition } from "./register-definition.ts";

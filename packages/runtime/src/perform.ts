@@ -2,7 +2,7 @@ import { stepJobId } from "@millrace/queue";
 import type { StepToAdd } from "@millrace/queue";
 import { executionKey } from "@millrace/engine";
 import type { Command } from "@millrace/engine";
-import { loadReads } from "@millrace/store";
+import { dueStepsOf, loadReads } from "@millrace/store";
 import type { Commit, DueStep, Key } from "@millrace/store";
 import { concernsFamily, tellFamily } from "./children.ts";
 import { lookBack } from "./look-back.ts";
@@ -28,12 +28,27 @@ export async function perform(services: Services, commit: Commit): Promise<void>
     ),
     ...(opensLookback(commands) ? [lookBack(services, key)] : []),
     ...(concernsFamily(commands) ? [tellAndGoOn(services, key, commands)] : []),
+    ...commands.flatMap((command) =>
+      command.kind === "letGo" ? [goOn(services, key, commit, command.executions)] : [],
+    ),
   ];
   for (const effect of await Promise.allSettled(effects)) {
     // What is committed stands: whoever committed it must not hear of a failure.
     if (effect.status === "fulfilled") continue;
     services.log.warn({ err: effect.reason, instanceId: key.instanceId }, "left to the reconciler");
   }
+}
+
+/** A pause is over: jobs for what was held, and a look at what events have taken since. */
+async function goOn(
+  services: Services,
+  key: Key,
+  { previous }: Commit,
+  executions: readonly { readonly path: string; readonly iteration: number }[],
+): Promise<void> {
+  await enqueueDue(services, await dueStepsOf(services.database.db, key, executions));
+  const job = { ...key, cause: `resumed.${previous.version}` };
+  await services.queue.addAdvance([{ job, priority: 0 }]);
 }
 
 /**

@@ -3,12 +3,13 @@ import type {
   Definition,
   EventFact,
   InstanceStatus,
+  Pause,
   Snapshot,
   WaitRef,
   WorkflowError,
 } from "@millrace/engine";
 import { liveWorkers, loadReads, readInstance, recentEvents } from "@millrace/store";
-import type { InstanceRead, LiveWorker, StepRead, WaitRead } from "@millrace/store";
+import type { InstanceRead, LiveWorker, StepRead, TimerRead, WaitRead } from "@millrace/store";
 import { InstanceNotFoundError } from "./errors.ts";
 import { factOf } from "./match-event.ts";
 import type { Caller, Services } from "./services.ts";
@@ -31,6 +32,22 @@ interface AtStep {
 export type Reason =
   | { readonly kind: "ENDED"; readonly since: Date | null }
   | { readonly kind: "STARTS_LATER"; readonly until: Date }
+  | {
+      readonly kind: "PAUSED";
+      readonly by: string;
+      readonly reason: string | null;
+      readonly since: string;
+      readonly until: string | null;
+      /** Of a step whose retries are spent. */
+      readonly error: WorkflowError | null;
+      /** What is applied when it resumes. */
+      readonly held: {
+        readonly steps: number;
+        readonly results: number;
+        readonly events: number;
+        readonly timers: number;
+      };
+    }
   | ({
       readonly kind: "NO_WORKER_KNOWS_TASK" | "NO_WORKER_FOR_QUEUE" | "QUEUED";
       readonly taskId: string;
@@ -119,6 +136,11 @@ export async function whyInstance(
     liveWorkers(db),
     services.definitions.get(tenantId, workflowId, workflowVersion),
   ]);
+  if (snapshot.pause !== null) {
+    const running = read.steps.filter(({ status }) => status === "RUNNING");
+    const reasons = running.flatMap((step) => stepReason(step, read, workers) ?? []);
+    return { snapshot, at, reasons: [pausedReason(read, snapshot.pause, at), ...reasons] };
+  }
   const waits = read.waits.filter(({ purpose }) => purpose === "STEP");
   const waiting = await Promise.all(
     waits.map((wait, index) =>
@@ -134,6 +156,24 @@ function startReason({ snapshot, timers }: InstanceRead): readonly Reason[] {
   if (snapshot.status !== "CREATED" || start === undefined) return [];
   return [{ kind: "STARTS_LATER", until: start.dueAt }];
 }
+
+function pausedReason(
+  { snapshot, steps, waits, timers }: InstanceRead,
+  { by, reason, at: since, until }: Pause,
+  at: Date,
+): Reason {
+  const { error } = snapshot;
+  const held = {
+    steps: steps.filter(({ status }) => status === "PENDING" || status === "RETRYING").length,
+    results: Object.values(snapshot.live).filter(({ phase }) => phase === "HELD").length,
+    events: waits.filter(({ matchedEventId }) => matchedEventId !== null).length,
+    timers: timers.filter(({ kind, dueAt: due }) => !runsOn.has(kind) && due <= at).length,
+  };
+  return { kind: "PAUSED", by, reason, since, until, error, held };
+}
+
+/** Timers that a pause does not hold. */
+const runsOn: ReadonlySet<TimerRead["kind"]> = new Set(["grace", "resume"]);
 
 /** Of a step that is not an event wait; undefined where it has ended. */
 function stepReason(

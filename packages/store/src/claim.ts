@@ -52,10 +52,10 @@ export interface Claimed {
  * Takes step executions for workers, and loads what running them needs: one round trip for all.
  *
  * A request is answered undefined where its job is stale or early: the row is at another attempt or
- * fence, is held, has ended, waits for its next attempt, or is being changed right now. Of two
+ * fence, is held or paused, has ended, waits for its next attempt, or is being changed right now. Of two
  * requests for one row one is answered.
  *
- * A claim meets a cancel on the step row: whoever changes it first is seen by the other. Locks are
+ * A claim meets a cancel or a pause on the step row: whoever changes it first is seen by the other. Locks are
  * taken in the order of the key and never waited for, so that claims, commits and sweeps cannot block
  * each other in a circle.
  *
@@ -117,7 +117,7 @@ const claim = prepared(
     from ${source.from("x", 1)}
     join step_executions s on s.tenant_id = x.tenant_id and s.instance_id = x.instance_id
       and s.path = x.path and s.iteration = x.iteration
-    where s.attempt = x.attempt and s.fence = x.fence
+    where s.attempt = x.attempt and s.fence = x.fence and not s.held
       and (s.status = 'PENDING'
         or (s.status = 'RETRYING' and s.retry_at <= statement_timestamp()))
     order by s.tenant_id, s.instance_id, s.path, s.iteration

@@ -84,5 +84,5 @@ const look = prepared(
   `update step_executions
   set look_at = greatest(retry_at, statement_timestamp()), looks = 0
   where tenant_id = $1 and instance_id = $2 and path = $3 and iteration = $4
-    and attempt = $5 and fence = $6 and status in ('PENDING', 'RETRYING')`,
+    and attempt = $5 and fence = $6 and status in ('PENDING', 'RETRYING') and not held`,
 );

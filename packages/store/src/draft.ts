@@ -36,6 +36,8 @@ export interface Draft extends Key {
   readonly closes: readonly Place[];
   readonly sets: readonly CommandOf<"setTimer">[];
   readonly clears: readonly CommandOf<"clearTimer">[];
+  readonly heldSteps: readonly HeldPlace[];
+  readonly heldTimers: readonly (HeldPlace & { readonly timer: string })[];
   readonly settles: boolean;
   readonly starts: readonly CommandOf<"startChild">[];
   readonly sends: readonly ChildSignalInsert[];
@@ -67,6 +69,11 @@ export interface Place {
   readonly iteration: number;
 }
 
+/** A row that a pause holds, or lets go. */
+export interface HeldPlace extends Place {
+  readonly isHeld: boolean;
+}
+
 /** A step row that must be found so. */
 export interface NeededStep extends Place {
   readonly status: string;
@@ -83,12 +90,15 @@ export interface StepInsert {
   readonly carry: Carry | undefined;
   readonly retry: string | null;
   readonly clock: Clock;
+  readonly isHeld: true | undefined;
 }
 
 export interface StepUpdate {
   readonly row: ExecutionUpdate;
   readonly output: string | undefined;
   readonly error: string | null;
+  /** Undefined and not false: a column of nulls travels as nothing. */
+  readonly isHeld: true | undefined;
 }
 
 export interface WaitInsert {
@@ -112,7 +122,7 @@ type CommandOf<K extends Command["kind"]> = Extract<Command, { kind: K }>;
 
 /** @throws RangeError where a value cannot be stored. */
 export function draftOf(commit: Commit): Draft {
-  const { previous, decision, at, actor, holds } = commit;
+  const { previous, decision, at, actor } = commit;
   const { snapshot: next, guards, commands } = decision;
   const settles = commands.some(({ kind }) => kind === "settle");
   const texts = textsOf(commit);
@@ -121,9 +131,10 @@ export function draftOf(commit: Commit): Draft {
     row,
     output: optionalJson(row.output),
     error: row.error && jsonText(row.error),
+    isHeld: isHeldIn(decision, row),
   }));
   const needs = [
-    ...holds.map((hold) => ({ ...hold, status: "RUNNING" })),
+    ...commit.holds.map((hold) => ({ ...hold, status: "RUNNING" })),
     ...guards.flatMap((guard) =>
       guard.kind === "execution" ? [{ ...guard, workerId: null }] : [],
     ),
@@ -139,6 +150,11 @@ export function draftOf(commit: Commit): Draft {
   const closes = kept.filter((command) => command.kind === "closeWait");
   const sets = kept.filter((command) => command.kind === "setTimer");
   const clears = kept.filter((command) => command.kind === "clearTimer");
+  const holds = kept.flatMap((command) =>
+    command.kind === "hold" || command.kind === "letGo"
+      ? [{ ...command, isHeld: command.kind === "hold" }]
+      : [],
+  );
   return {
     tenantId: previous.tenantId,
     instanceId: previous.id,
@@ -158,6 +174,10 @@ export function draftOf(commit: Commit): Draft {
     closes,
     sets,
     clears,
+    heldSteps: holds.flatMap(({ executions, isHeld }) =>
+      executions.map((place) => ({ ...place, isHeld })),
+    ),
+    heldTimers: holds.flatMap(({ timers, isHeld }) => timers.map((each) => ({ ...each, isHeld }))),
     settles,
     starts: commands.filter((command) => command.kind === "startChild"),
     sends: commands.flatMap((command) => sendOf(next, command) ?? []),
@@ -251,8 +271,15 @@ function insertsOf({ decision, carry }: Commit): readonly StepInsert[] {
       carry: mine,
       retry: mine === undefined || mine.retry === null ? null : jsonText(mine.retry),
       clock: clockOf(row, mine),
+      isHeld: isHeldIn(decision, row),
     };
   });
+}
+
+/** Whatever a decision writes of the tasks of a paused instance is held. */
+function isHeldIn({ snapshot }: Commit["decision"], { path, iteration }: Place): true | undefined {
+  if (snapshot.status !== "PAUSED") return undefined;
+  return snapshot.live[executionKey(path, iteration)]?.phase === "ACTIVE" || undefined;
 }
 
 /** The clocks of an attempt that starts now, in milliseconds from then. */

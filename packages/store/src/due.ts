@@ -111,7 +111,7 @@ const lapsedSteps = prepared(
   freed as (
     update step_executions s
     set status = 'PENDING', fence = s.fence + 1, worker_id = null, carrier = null,
-      look_at = statement_timestamp() + interval '30 s', looks = 0,
+      look_at = case when not s.held then statement_timestamp() + interval '30 s' end, looks = 0,
       due_at = null, due_clock = null, timeout_at = null, lapses = x.lapses
     from lapsed x
     where ${samePlace} and x.lapses < $2
@@ -309,7 +309,7 @@ const nowDue = prepared(
   "make_due",
   `with missing as materialized (
     select s.tenant_id, s.instance_id, s.path, s.iteration from step_executions s
-    where s.status = 'PENDING' and s.looks >= 0
+    where s.status = 'PENDING' and s.looks >= 0 and not s.held
       and s.look_at between $5::timestamptz and $6::timestamptz
     order by s.look_at
     limit $2

@@ -69,7 +69,7 @@ const release = prepared(
     for update skip locked)
   update step_executions s
   set status = 'PENDING', fence = s.fence + 1, worker_id = null, carrier = null,
-    look_at = statement_timestamp(), looks = 0, due_at = null, due_clock = null, timeout_at = null
+    look_at = case when not s.held then statement_timestamp() end, looks = 0, due_at = null, due_clock = null, timeout_at = null
   from held x
   where ${samePlace}
   returning ${dueColumns}`,
@@ -102,7 +102,7 @@ const block = prepared(
     look_at = greatest(retry_at,
       statement_timestamp() + least(600, 2 ^ least(looks, 10)) * interval '1 s')
   where tenant_id = $1 and instance_id = $2 and path = $3 and iteration = $4
-    and attempt = $5 and fence = $6 and status in ('PENDING', 'RETRYING')`,
+    and attempt = $5 and fence = $6 and status in ('PENDING', 'RETRYING') and not held`,
 );
 
 /** Makes the steps due that wait for one of these tasks. */
@@ -123,7 +123,7 @@ const unblock = prepared(
   "unblock_steps",
   `with waiting as materialized (
     select s.tenant_id, s.instance_id, s.path, s.iteration from step_executions s
-    where s.blocked = any ($1::text[]) and s.status in ('PENDING', 'RETRYING')
+    where s.blocked = any ($1::text[]) and s.status in ('PENDING', 'RETRYING') and not s.held
     limit $2
     for update skip locked),
   freed as (

@@ -78,14 +78,13 @@ export type {
   WaitRef,
   WaitSearch,
 } from "./events.ts";
+export { dueStepsOf, dueTimersOf } from "./held.ts";
 export { readHistory } from "./history.ts";
 export type { HistoryRow } from "./history.ts";
 export { instanceReadOf, readInstance, readInstances, tenantOf } from "./instances.ts";
 export type { InstanceRead, StepRead, TimerRead, WaitRead } from "./instances.ts";
 export { canonicalJson, checkJson, keyHashOf, maxJsonDepth } from "./json.ts";
 export type { Json, JsonFault } from "./json.ts";
-export { listSteps } from "./list-steps.ts";
-export type { ListedStep } from "./list-steps.ts";
 export { countByStatus, listInstances } from "./list-instances.ts";
 export type {
   InstanceFilter,

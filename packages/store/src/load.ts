@@ -275,6 +275,7 @@ export interface MatchedWait {
   readonly iteration: number;
   readonly stepId: string | null;
   readonly purpose: "STEP" | "CANCEL";
+  readonly matchedAt: Date;
   readonly event: EventFact;
 }
 
@@ -285,6 +286,7 @@ interface MatchedRow extends EventFactRow {
   readonly iteration: number;
   readonly step_id: string | null;
   readonly purpose: string;
+  readonly matched_at: Date;
 }
 
 export interface EventFactRow {
@@ -336,6 +338,7 @@ function matchedWaitOf(row: MatchedRow): MatchedWait {
     iteration: row.iteration,
     stepId: row.step_id,
     purpose: row.purpose as MatchedWait["purpose"],
+    matchedAt: row.matched_at,
     event: eventFactOf(row),
   };
 }

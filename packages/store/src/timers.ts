@@ -56,20 +56,22 @@ const instanceSource = rowSource<Key>({
 });
 
 function timersOf(rows: readonly TimerRow[]): readonly DueTimer[] {
-  return rows
-    .map((row) => ({
-      tenantId: row.tenant_id,
-      instanceId: row.instance_id,
-      path: row.path,
-      iteration: row.iteration,
-      kind: row.kind as TimerKind,
-      attempt: row.attempt,
-      dueAt: row.due_at,
-    }))
-    .toSorted((a, b) => a.dueAt.getTime() - b.dueAt.getTime());
+  return rows.map(timerOf).toSorted((a, b) => a.dueAt.getTime() - b.dueAt.getTime());
 }
 
-interface TimerRow {
+export function timerOf(row: TimerRow): DueTimer {
+  return {
+    tenantId: row.tenant_id,
+    instanceId: row.instance_id,
+    path: row.path,
+    iteration: row.iteration,
+    kind: row.kind as TimerKind,
+    attempt: row.attempt,
+    dueAt: row.due_at,
+  };
+}
+
+export interface TimerRow {
   readonly tenant_id: string;
   readonly instance_id: string;
   readonly path: string;
@@ -78,6 +80,10 @@ interface TimerRow {
   readonly attempt: number;
   readonly due_at: Date;
 }
+
+/** For `select`, from a table `t`. */
+export const timerColumns =
+  "t.tenant_id, t.instance_id, t.path, t.iteration, t.kind, t.attempt, t.due_at";
 
 const take = prepared(
   "take_timers",
@@ -109,10 +115,13 @@ function hold(holdMs: string): string {
   from due x
   where t.tenant_id = x.tenant_id and t.instance_id = x.instance_id and t.path = x.path
     and t.iteration = x.iteration and t.kind = x.kind
-  returning t.tenant_id, t.instance_id, t.path, t.iteration, t.kind, t.attempt, t.due_at`;
+  returning ${timerColumns}`;
 }
 
-/** When the next look is worth it; undefined while there are no timers. Never before it is due. */
+/**
+ * When the next look is worth it; undefined while there are no timers, or only such as a pause holds.
+ * Never before it is due.
+ */
 export async function nextTimerDue(db: Db): Promise<Date | undefined> {
   const [row] = await run<{ at: Date | null }>(db, next, []);
   return row?.at ?? undefined;
@@ -121,7 +130,8 @@ export async function nextTimerDue(db: Db): Promise<Date | undefined> {
 /** Rounded up to what a `Date` can say. */
 const next = prepared(
   "next_timer",
-  "select date_trunc('milliseconds', min(look_at) + interval '999 microseconds') as at from timers",
+  `select date_trunc('milliseconds', min(look_at) + interval '999 microseconds') as at from timers
+  where look_at < 'infinity'`,
 );
 
 /** Takes away a timer that was void, unless it has been set anew since it was taken. */

@@ -113,6 +113,8 @@ export function childWrites(
     closes: parameters.addRows(places, drafts, (draft) => draft.closes),
     sets: parameters.addRows(timerInserts, drafts, (draft) => draft.sets),
     clears: parameters.addRows(timerPlaces, drafts, (draft) => draft.clears),
+    heldSteps: parameters.addRows(heldSteps, drafts, (draft) => draft.heldSteps),
+    heldTimers: parameters.addRows(heldTimers, drafts, (draft) => draft.heldTimers),
     settles: parameters.addRows(settled, drafts, (draft) => (draft.settles ? [undefined] : [])),
     shapes: parameters.addRows(waitShapes, drafts.slice(0, 1), () => shaped),
   };
@@ -129,6 +131,8 @@ export function childWrites(
     from.clears &&
       `cleared as (delete from timers t using ${from.clears("x")}
       where ${isWritten} and ${samePlace("t")} and t.kind = x.kind)`,
+    from.heldSteps && holdSteps(from.heldSteps),
+    from.heldTimers && holdTimers(from.heldTimers),
     ...(from.settles === undefined ? [] : settle(from.settles)),
   ];
   return {
@@ -147,15 +151,17 @@ function insertSteps(from: From): string {
       tenant_id, instance_id, path, iteration, step_id, type, status, attempt, task_id, queue,
       priority, compensates, input, output, error, completion, timeout_ms, heartbeat_timeout_ms,
       created_at, started_at, completed_at, fence, deliveries, worker_id, carrier, look_at,
-      due_at, due_clock, timeout_at, task_retry, items)
+      due_at, due_clock, timeout_at, task_retry, held)
     select ${tenantOf}, ${instanceOf}, x.path, x.iteration, x.step_id, x.type, x.status, x.attempt,
       x.task_id, x.queue, x.priority, x.compensates, x.input, x.output, x.error, x.completion,
       x.timeout_ms, x.heartbeat_timeout_ms, statement_timestamp(),
       case when x.worker_id is null then x.started_at else statement_timestamp() end,
-      x.completed_at, x.held, x.held, x.worker_id, x.carrier,
-      case when x.status = 'PENDING' then statement_timestamp() + interval '30 s' end,
+      x.completed_at, x.runs, x.runs, x.worker_id, x.carrier,
+      case when x.status = 'PENDING' and x.held is null
+        then statement_timestamp() + interval '30 s' end,
       statement_timestamp() + x.due_ms * interval '1 ms', x.due_clock,
-      statement_timestamp() + x.attempt_ms * interval '1 ms', x.task_retry, x.items
+      statement_timestamp() + x.attempt_ms * interval '1 ms', x.task_retry,
+      x.held is not null
     from ${from("x")}
     where ${isWritten})`;
 }
@@ -179,14 +185,14 @@ const stepInserts = ownedSource<Draft["inserts"][number]>({
   heartbeat_timeout_ms: { type: "bigint", of: ({ row }) => row.heartbeatTimeoutMs },
   started_at: { type: "timestamptz", of: ({ row }) => row.startedAt },
   completed_at: { type: "timestamptz", of: ({ row }) => row.completedAt },
-  held: { type: "integer", of: ({ carry }) => (carry === undefined ? 0 : 1) },
+  runs: { type: "integer", of: ({ carry }) => (carry === undefined ? 0 : 1) },
   worker_id: { type: "uuid", of: ({ carry }) => carry?.workerId },
   carrier: { type: "text", of: ({ carry }) => carry?.carrier },
   due_ms: { type: "bigint", of: ({ clock }) => clock.dueMs },
   due_clock: { type: "text", of: ({ clock }) => clock.name },
   attempt_ms: { type: "bigint", of: ({ clock }) => clock.timeoutMs },
   task_retry: { type: "json", of: ({ retry }) => retry },
-  items: { type: "json", of: ({ row }) => itemsText(row) },
+  held: { type: "boolean", of: ({ isHeld }) => isHeld },
 });
 
 /** A row that is not RUNNING any more is held by nobody; `worker_id` then says who ran it last. */
@@ -201,13 +207,14 @@ function updateSteps(from: From): string {
       error = x.error,
       completion = coalesce(x.completion, s.completion),
       completed_at = x.completed_at,
-      items = coalesce(x.items, s.items),
       awaited = x.awaited,
       retry_at = x.retry_at,
-      look_at = case x.status
+      look_at = case
+        when x.held then null
         -- No job is missing where no task is to run: a timer says when a child is tried again.
-        when 'RETRYING' then case when s.queue is not null then x.retry_at end
-        when 'PENDING' then statement_timestamp() + interval '30 s' end,
+        when x.status = 'RETRYING' then case when s.queue is not null then x.retry_at end
+        when x.status = 'PENDING' then statement_timestamp() + interval '30 s' end,
+      held = x.held is not null,
       looks = 0,
       blocked = null,
       -- Those of one attempt: an attempt that failed was not the death of its worker.
@@ -229,12 +236,8 @@ const stepUpdates = ownedSource<Draft["updates"][number]>({
   completed_at: { type: "timestamptz", of: ({ row }) => row.completedAt },
   awaited: { type: "boolean", of: ({ row }) => row.awaited },
   retry_at: { type: "timestamptz", of: ({ row }) => row.retryAt },
-  items: { type: "json", of: ({ row }) => itemsText(row) },
+  held: { type: "boolean", of: ({ isHeld }) => isHeld },
 });
-
-function itemsText({ items }: Pick<Draft["updates"][number]["row"], "items">): string | undefined {
-  return items && JSON.stringify(items);
-}
 
 /**
  * `opened_at` is the time of this statement, not of its transaction: one that waited for the
@@ -291,7 +294,8 @@ const places = ownedSource<Draft["closes"][number]>({
 function setTimers(from: From): string {
   return `timed as (
     insert into timers (tenant_id, instance_id, path, iteration, kind, attempt, due_at, look_at)
-    select ${tenantOf}, ${instanceOf}, x.path, x.iteration, x.kind, x.attempt, x.due_at, x.due_at
+    select ${tenantOf}, ${instanceOf}, x.path, x.iteration, x.kind, x.attempt, x.due_at,
+      case when x.held then 'infinity' else x.due_at end
     from ${from("x")}
     where ${isWritten}
     on conflict (tenant_id, instance_id, path, iteration, kind) do update
@@ -304,12 +308,44 @@ const timerInserts = ownedSource<Draft["sets"][number]>({
   kind: { type: "text", of: ({ timer }) => timer },
   attempt: { type: "integer", of: ({ attempt }) => attempt },
   due_at: { type: "timestamptz", of: ({ dueAt }) => dueAt },
+  held: { type: "boolean", of: ({ held }) => held },
 });
 
 const timerPlaces = ownedSource<Draft["clears"][number]>({
   path: { type: "text", of: ({ path }) => path },
   iteration: { type: "integer", of: ({ iteration }) => iteration },
   kind: { type: "text", of: ({ timer }) => timer },
+});
+
+/** What is let go is looked at when it is due, which it may be already. */
+function holdSteps(from: From): string {
+  return `held_steps as (
+    update step_executions s
+    set held = x.held, looks = 0,
+      look_at = case when not x.held and s.status in ('PENDING', 'RETRYING')
+        then greatest(s.retry_at, statement_timestamp()) end
+    from ${from("x")}
+    where ${isWritten} and ${samePlace("s")})`;
+}
+
+const heldSteps = ownedSource<Draft["heldSteps"][number]>({
+  path: { type: "text", of: ({ path }) => path },
+  iteration: { type: "integer", of: ({ iteration }) => iteration },
+  held: { type: "boolean", of: ({ isHeld }) => isHeld },
+});
+
+function holdTimers(from: From): string {
+  return `held_timers as (
+    update timers t set look_at = case when x.held then 'infinity' else t.due_at end
+    from ${from("x")}
+    where ${isWritten} and ${samePlace("t")} and t.kind = x.kind)`;
+}
+
+const heldTimers = ownedSource<Draft["heldTimers"][number]>({
+  path: { type: "text", of: ({ path }) => path },
+  iteration: { type: "integer", of: ({ iteration }) => iteration },
+  kind: { type: "text", of: ({ timer }) => timer },
+  held: { type: "boolean", of: ({ isHeld }) => isHeld },
 });
 
 /** Nothing waits for an instance that has settled. */

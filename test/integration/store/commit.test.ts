@@ -18,6 +18,7 @@ import {
 } from "@millrace/store";
 import type { Commit } from "@millrace/store";
 import { eventually } from "@millrace/testkit";
+import { align } from "../../support/aligned.ts";
 import { sql } from "kysely";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import {
@@ -245,6 +246,36 @@ test("a cancel and a claim meet on the step row: one of them loses", async () =>
   ];
   expect([...seen].filter((ending) => !allowed.includes(ending))).toEqual([]);
   expect(seen).toContain(allowed[0]);
+});
+
+test("a pause and a claim meet on the step row: what was not taken before is not taken after", async () => {
+  const { db } = database;
+  const snapshots = await Promise.all(Array.from({ length: 60 }, () => create(db)));
+  const pause = { by: "ada", at: "", reason: null, until: null, from: "RUNNING" } as const;
+  const hold = { kind: "hold", executions: [{ path: "a", iteration: 1 }], timers: [] } as const;
+  const endings: string[] = [];
+  await align(
+    snapshots.map((snapshot) => ({
+      open: () => claimSteps(db, [claimRequest(snapshot, workerId())]),
+      publish: async () => {
+        const paused = { status: "PAUSED", pause: { ...pause, cause: "REQUEST" } } as const;
+        const { kind } = await commitOne(db, commit(snapshot, paused, { commands: [hold] }));
+        const [row] = await stepsOf(snapshot);
+        endings.push(`${kind}, ${row?.status}`);
+      },
+    })),
+    { lanes: 4, staggerMs: [-1, 0, 0, 1] },
+  );
+  const late = await claimSteps(
+    db,
+    snapshots.map((snapshot) => claimRequest(snapshot, workerId())),
+  );
+  const rows = (await Promise.all(snapshots.map(stepsOf))).flat();
+
+  expect(new Set(endings)).toEqual(new Set(["committed, RUNNING", "committed, PENDING"]));
+  expect(late.filter(Boolean)).toEqual([]);
+  expect(rows.every(({ held, look_at: lookAt }) => held && lookAt === null)).toBe(true);
+  expect(rows.map(({ status }) => `committed, ${status}`).toSorted()).toEqual(endings.toSorted());
 });
 
 test("a wait that an event has taken is not closed by a commit that needs it free", async () => {

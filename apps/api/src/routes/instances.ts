@@ -1,7 +1,6 @@
 import {
   BatchRequest,
   batchItemsOf,
-  CancelRequest,
   GetInstanceQuery,
   HistoryPage,
   HistoryQuery,
@@ -10,12 +9,10 @@ import {
   InstanceView,
   jsonFaults,
   ListInstancesQuery,
-  ListStepsQuery,
   pointer,
   type Problem,
   StartBatchAnswer,
   StartInstanceRequest,
-  StepPage,
   type VariableFilter,
   variableFiltersOf,
 } from "@millrace/contract";
@@ -25,7 +22,7 @@ import type { ApiContext } from "../runtime.ts";
 import { answerBatch } from "../batch.ts";
 import { ApiError } from "../errors.ts";
 import { pickFields } from "../fields.ts";
-import { callerOf, etagOf, idempotencyKeyOf, ifMatchOf, isKnown } from "../headers.ts";
+import { callerOf, etagOf, idempotencyKeyOf, isKnown } from "../headers.ts";
 import { faultsOfJson } from "../json-door.ts";
 import { NoQuery, parsePart, refusal } from "../validation.ts";
 
@@ -67,26 +64,6 @@ const getSchema = {
   params: InstancePath,
   querystring: GetInstanceQuery,
   response: { 200: InstanceView, 304: z.null() },
-};
-const cancelSchema = {
-  tags,
-  operationId: "cancelInstance",
-  summary: "Cancel an instance",
-  description: "Its status changes at once; compensation runs beside it.",
-  params: InstancePath,
-  querystring: NoQuery,
-  body: CancelRequest.optional(),
-  response: { 202: InstanceView },
-};
-const stepsSchema = {
-  tags,
-  operationId: "listSteps",
-  summary: "List every execution of an instance's steps",
-  description:
-    "In the order of their paths, byte by byte. With `path` only what is at and inside a step, a branch or an item, as `ship`, `ship[3]` or `checkout.card.charge`. Compensation steps are among them.",
-  params: InstancePath,
-  querystring: ListStepsQuery,
-  response: { 200: StepPage },
 };
 const historySchema = {
   tags,
@@ -182,31 +159,6 @@ export const instanceRoutes: FastifyPluginAsyncZod<ApiContext> = async (
       if (isKnown(request, etag)) return reply.code(304).send(null);
       return reply.send(fields ? (pickFields(instance, fields) as InstanceView) : instance);
     },
-  );
-
-  app.post(
-    "/v1/instances/:id/cancel",
-    {
-      schema: cancelSchema,
-      config: {
-        errors: ["INSTANCE_NOT_FOUND", "STATUS_CONFLICT", "PRECONDITION_FAILED", "BUSY"],
-        requestHeaders: ["If-Match"],
-        responseHeaders: ["ETag"],
-      },
-    },
-    async (request, reply) => {
-      const { id } = request.params;
-      const body = request.body ?? {};
-      const caller = callerOf(request, { actor: body.requestedBy });
-      const instance = await runtime.cancelInstance(caller, id, body, ifMatchOf(request));
-      return reply.code(202).header("etag", etagOf(instance)).send(instance);
-    },
-  );
-
-  app.get(
-    "/v1/instances/:id/steps",
-    { schema: stepsSchema, config: { errors: ["INSTANCE_NOT_FOUND", "INVALID_CURSOR"] } },
-    (request) => runtime.listSteps(callerOf(request), request.params.id, request.query),
   );
 
   app.get(

@@ -10,13 +10,14 @@ import { refuseChild, takeChildEnd } from "./child-end.ts";
 import { completeIfDone } from "./end.ts";
 import { failAttempt, poison, succeed, timeOutAttempt } from "./finish-step.ts";
 import { refreshKeys } from "./listen.ts";
+import { isHeld, requestPause, requestResume, statusOf } from "./pause.ts";
 import { MissingReads } from "./scope.ts";
 import { schedule, start } from "./start.ts";
 import { fireTimer } from "./timer.ts";
-import type { Turn } from "./turn.ts";
+import type { Held, Turn } from "./turn.ts";
 import { changeStatus, closeTurn, liveExecution, openTurn } from "./turn.ts";
 import { takeEvent } from "./wait.ts";
-import { walk } from "./walk.ts";
+import { leaveHeld, walk } from "./walk.ts";
 
 /**
  * Applies signals to one instance, in order, and says what must happen next.
@@ -37,9 +38,11 @@ export function decide(
   const turn = openTurn(definition, snapshot, reads, now);
   try {
     for (const signal of signals) {
-      apply(turn, signal);
-      walk(turn);
-      completeIfDone(turn);
+      follow(turn, () => apply(turn, signal));
+      for (let held = turn.backlog.shift(); held !== undefined; held = turn.backlog.shift()) {
+        const each = held;
+        follow(turn, () => applyHeld(turn, each));
+      }
     }
     if (turn.entries.length > 0) conclude(turn);
     return closeTurn(turn);
@@ -51,6 +54,18 @@ export function decide(
 
 export function isNeeds(answer: Decision | Needs): answer is Needs {
   return "needs" in answer;
+}
+
+/** What has happened, and all that comes of it at once. */
+function follow(turn: Turn, act: () => void): void {
+  act();
+  walk(turn);
+  completeIfDone(turn);
+}
+
+function applyHeld(turn: Turn, held: Held): void {
+  if ("signal" in held) apply(turn, held.signal);
+  else if (isHeld(turn, held.execution)) leaveHeld(turn, held.execution);
 }
 
 /** The one switch. Each case finds what the signal speaks of, or lets it go as void. */
@@ -84,6 +99,10 @@ function apply(turn: Turn, signal: Signal): void {
       return takeChildEnd(turn, signal);
     case "childRefused":
       return refuseChild(turn, signal);
+    case "pauseRequested":
+      return requestPause(turn, signal);
+    case "resumeRequested":
+      return requestResume(turn, signal);
   }
 }
 
@@ -95,19 +114,15 @@ function withLive(
 ): void {
   const execution = liveExecution(turn, path, iteration);
   if (execution?.attempt !== attempt) return;
-  if (execution.phase === "WAITING" || execution.phase === "OPEN") return;
+  if (execution.phase !== "ACTIVE" && execution.phase !== "AWAITED") return;
   act(execution);
 }
-
-/** Phases in which nothing of an instance can run: a lost branch that has its grace is none of it. */
-const idle: ReadonlySet<LiveExecution["phase"]> = new Set(["WAITING", "OPEN", "AWAITED"]);
 
 /** What holds after every decision, whatever it was. */
 function conclude(turn: Turn): void {
   const { state } = turn;
   if (state.status === "RUNNING" || state.status === "WAITING_FOR_EVENT") {
-    const waiting = Object.values(state.live).every(({ phase }) => idle.has(phase));
-    changeStatus(turn, waiting ? "WAITING_FOR_EVENT" : "RUNNING");
+    changeStatus(turn, statusOf(state));
   }
   if (!isTerminal(state.status)) refreshKeys(turn);
 }

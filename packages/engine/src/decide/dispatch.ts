@@ -43,7 +43,6 @@ export function dispatchTask(
     output: undefined,
     error: null,
     completion: null,
-    items: undefined,
     timeoutMs,
     heartbeatTimeoutMs,
     startedAt: null,

@@ -14,7 +14,7 @@ import type { Turn } from "./turn.ts";
 /** Completes an instance of which nothing is live any more. Looked at after every signal. */
 export function completeIfDone(turn: Turn): void {
   const { status, live } = turn.state;
-  const over = isTerminal(status) || status === "CREATED";
+  const over = isTerminal(status) || status === "CREATED" || status === "PAUSED";
   // A lost branch that is given its grace holds nothing up.
   if (!over && Object.values(live).every(({ phase }) => phase === "AWAITED")) {
     completeInstance(turn);

@@ -14,6 +14,7 @@ import { abortAttempt, callOf, requestJob } from "./dispatch.ts";
 import { failInstance } from "./end.ts";
 import { after, clockMs, isValueError } from "./evaluate.ts";
 import { settleCompleted, settleFailed } from "./execution.ts";
+import { hold, isPaused } from "./pause.ts";
 import { dropTimer, noteStep, putLive, removeLive, setTimer, updateExecution } from "./turn.ts";
 import type { Turn } from "./turn.ts";
 import { goAstray, goOn, stepOf } from "./walk.ts";
@@ -88,7 +89,8 @@ export function poison(turn: Turn, execution: LiveExecution, deliveries: number)
   } else {
     removeLive(turn, execution);
     settleFailed(turn, execution, error);
-    failInstance(turn, error);
+    if (isPaused(turn)) hold(turn, execution, error);
+    else failInstance(turn, error);
   }
 }
 

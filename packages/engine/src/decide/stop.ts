@@ -19,7 +19,7 @@ export function stopExecution(
   compensating: boolean,
 ): void {
   const { phase, stepId, attempt, timers } = execution;
-  if (phase === "READY") {
+  if (phase === "READY" || phase === "HELD") {
     removeLive(turn, execution);
     return;
   }

@@ -4,6 +4,7 @@ import { retryChild, timeOutChild, timeOutChildren } from "./child-end.ts";
 import { settleAwaited } from "./compensate.ts";
 import { abortAttempt } from "./dispatch.ts";
 import { failInstance } from "./end.ts";
+import { isPaused } from "./pause.ts";
 import { failForGood, timeoutError } from "./finish-step.ts";
 import { attemptsMade, observeStatus } from "./scope.ts";
 import { close } from "./join.ts";
@@ -24,6 +25,7 @@ export function fireTimer(turn: Turn, signal: Extract<Signal, { kind: "timerFire
   }
   const execution = liveExecution(turn, signal.path, signal.iteration);
   if (execution === undefined || !execution.timers.includes(signal.timer)) return;
+  if (isPaused(turn) && signal.timer !== "grace") return;
 
   switch (signal.timer) {
     case "wait":
@@ -51,13 +53,14 @@ export function fireTimer(turn: Turn, signal: Extract<Signal, { kind: "timerFire
       return settleAwaited(turn, execution, "UNKNOWN");
     case "start":
     case "timeout":
+    case "resume":
       return;
   }
 }
 
 /** Both are gone once the instance has ended. */
 function fireInstanceTimer(turn: Turn, { timer }: Extract<Signal, { kind: "timerFired" }>): void {
-  if (!turn.state.timers.includes(timer)) return;
+  if (!turn.state.timers.includes(timer) || isPaused(turn)) return;
   if (timer === "start") start(turn);
   if (timer !== "timeout") return;
   failInstance(turn, {

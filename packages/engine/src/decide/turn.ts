@@ -6,16 +6,15 @@ import type {
   ExecutionUpdate,
   Guard,
   HistoryEntry,
-  ItemCounts,
   NewExecution,
   NewWait,
 } from "../state/decision.ts";
 import { noReads } from "../state/reads.ts";
 import type { Reads } from "../state/reads.ts";
+import type { Signal } from "../state/signal.ts";
 import type {
   JsonObject,
   LiveExecution,
-  OpenItems,
   Place,
   Snapshot,
   TimerKind,
@@ -56,6 +55,8 @@ export interface Turn {
   readonly observedRunning: Set<string>;
   /** Where the walk goes on: one entry for each branch that moves. */
   readonly agenda: Move[];
+  /** What a pause has held, in order of time: it is applied after the signal that ends the pause. */
+  readonly backlog: Held[];
   /** `state.live` is a copy of this turn's own. */
   ownsLive: boolean;
   /** Steps walked through without work outside. */
@@ -68,6 +69,11 @@ export type Move =
   | { readonly kind: "enter"; readonly stepId: string; readonly within: Place | undefined }
   | { readonly kind: "ended"; readonly within: Place }
   | { readonly kind: "failed"; readonly within: Place; readonly error: WorkflowError };
+
+/** A signal that was held, or an execution whose end was. */
+export type Held =
+  | { readonly at: string; readonly signal: Signal }
+  | { readonly at: string; readonly execution: LiveExecution };
 
 /** An instance that is not stored yet has no rows: nothing of it can be missing. */
 const nothingStored: Reads = { ...noReads, all: true };
@@ -92,6 +98,7 @@ export function openTurn(definition: Definition, before: Snapshot, reads: Reads,
     entries: [],
     observedRunning: new Set(),
     agenda: [],
+    backlog: [],
     ownsLive: false,
     walked: 0,
     settled: false,
@@ -103,11 +110,14 @@ export function closeTurn(turn: Turn): Decision {
   const commands: Command[] = [
     ...turn.waits.values(),
     ...turn.rekeys.values(),
-    ...turn.timers.values(),
-    ...turn.dispatches.values(),
+    ...timersOf(turn),
+    // Of a paused instance no step starts: the row says what is to be done once it resumes.
+    ...(turn.state.status === "PAUSED" ? [] : turn.dispatches.values()),
     ...turn.aborts.values(),
     ...turn.children.values(),
   ];
+  const holding = holdOrLetGo(turn);
+  if (holding !== undefined) commands.push(holding);
   if (turn.settled) commands.push({ kind: "settle" }, ...reportOfEnd(turn));
   const changed = turn.entries.length > 0 || commands.length > 0 || turn.updates.size > 0;
   // The turn is over, so that its state need not be copied.
@@ -128,6 +138,40 @@ function reportOfEnd({ state }: Turn): readonly Command[] {
   const { parent, status, error, cancellation } = state;
   if (parent?.awaited !== true || !isTerminal(status)) return [];
   return [{ kind: "reportEnd", parent, status, error, reason: cancellation?.reason ?? null }];
+}
+
+/** Clocks of what was lost already, and the one that ends the pause, run on while it lasts. */
+const unheldTimers: ReadonlySet<TimerKind> = new Set(["grace", "resume"]);
+
+function timersOf({ timers, state }: Turn): Iterable<Command> {
+  if (state.status !== "PAUSED") return timers.values();
+  return [...timers.values()].map((command) =>
+    command.kind === "setTimer" && !unheldTimers.has(command.timer)
+      ? { ...command, held: true }
+      : command,
+  );
+}
+
+/** What is live before and after a decision that begins or ends a pause, and that it does not write. */
+function holdOrLetGo(turn: Turn): Command | undefined {
+  const { before, state, inserts, updates } = turn;
+  const isPaused = state.status === "PAUSED";
+  if (isPaused === (before.status === "PAUSED") || isTerminal(state.status)) return undefined;
+  const stays = Object.entries(state.live).filter(([key]) => Object.hasOwn(before.live, key));
+  const executions = stays.flatMap(([key, { phase, path, iteration }]) =>
+    phase === "ACTIVE" && !inserts.has(key) && !updates.has(key) ? [{ path, iteration }] : [],
+  );
+  const clocks = [
+    { path: "", iteration: 0, timers: state.timers },
+    ...stays.map(([, execution]) => execution),
+  ];
+  const timers = clocks.flatMap(({ path, iteration, timers: kinds }) =>
+    kinds.flatMap((timer) => {
+      const isWritten = turn.timers.has(`${timer}:${executionKey(path, iteration)}`);
+      return isWritten || unheldTimers.has(timer) ? [] : [{ timer, path, iteration }];
+    }),
+  );
+  return { kind: isPaused ? "hold" : "letGo", executions, timers };
 }
 
 /** Goes on with a branch once what is under way has been written down. */
@@ -161,6 +205,7 @@ export function changeStatus(turn: Turn, to: InstanceStatus): void {
   if (from === to) return;
   invariant(instanceChanges[from].includes(to), `an instance cannot go from ${from} to ${to}`);
   turn.state.status = to;
+  if (from === "PAUSED") turn.state.pause = null;
   note(turn, { type: "workflow.status", data: { from, to } });
 }
 
@@ -241,17 +286,12 @@ export function updateExecution(turn: Turn, execution: LiveExecution, change: Ro
     retryAt = null,
     awaited = false,
   } = change;
-  const items = execution.items && itemCounts(execution.items);
   const key = executionKey(path, iteration);
   turn.touched.set(path, key);
   const inserted = turn.inserts.get(key);
-  const row = { status, attempt, output, error, completion, items, completedAt };
+  const row = { status, attempt, output, error, completion, completedAt };
   if (inserted !== undefined) turn.inserts.set(key, { ...inserted, ...row });
   else turn.updates.set(key, { stepId, path, iteration, ...row, retryAt, awaited });
-}
-
-function itemCounts({ count, completed, failed }: OpenItems): ItemCounts {
-  return { count, completed, failed };
 }
 
 /** Puts an error beside what this turn has made of a row. */

@@ -9,6 +9,7 @@ import { setVariables } from "./enter.ts";
 import { isValueError } from "./evaluate.ts";
 import { timeoutError } from "./finish-step.ts";
 import { triggerPath, waitKeyOf } from "./listen.ts";
+import { isPaused } from "./pause.ts";
 import { evaluateCondition, eventView, MissingReads } from "./scope.ts";
 import type { Turn } from "./turn.ts";
 import { liveExecution, openTurn, removeLive } from "./turn.ts";
@@ -99,7 +100,7 @@ export function takeEvent(
   { path, iteration, event }: Extract<Signal, { kind: "eventMatched" }>,
 ): void {
   const execution = liveExecution(turn, path, iteration);
-  if (execution?.phase !== "WAITING") return;
+  if (execution?.phase !== "WAITING" || isPaused(turn)) return;
   const current = stepOf(turn, execution.stepId);
   if (current.type !== "EVENT_WAIT") return;
   removeLive(turn, execution);

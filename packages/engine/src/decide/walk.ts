@@ -18,7 +18,8 @@ import {
 import { evaluateCondition } from "./scope.ts";
 import { endBranch, failBranch, isOpen } from "./join.ts";
 import type { Joined } from "./join.ts";
-import { move, note, noteError, putLive, setTimer } from "./turn.ts";
+import { hold, isPaused } from "./pause.ts";
+import { move, note, noteError, putLive, removeLive, setTimer } from "./turn.ts";
 import type { Turn } from "./turn.ts";
 
 /**
@@ -77,7 +78,18 @@ export function stepOf({ definition }: Turn, stepId: string): Step {
 export function goOn(turn: Turn, execution: LiveExecution, output: Json | undefined): void {
   const current = stepOf(turn, execution.stepId);
   settleCompleted(turn, current, execution, output);
-  enter(turn, leave(turn, current, execution));
+  if (isPaused(turn)) hold(turn, execution);
+  else enter(turn, leave(turn, current, execution));
+}
+
+/** The pause is over: an execution that settled meanwhile is left as any other. */
+export function leaveHeld(turn: Turn, execution: LiveExecution): void {
+  const { heldAt: _heldAt, error, ...settled } = execution;
+  removeLive(turn, execution);
+  const current = stepOf(turn, settled.stepId);
+  if (error === undefined) enter(turn, leave(turn, current, settled));
+  else if (error.kind === "POISONED") failInstance(turn, error);
+  else enter(turn, routeError(turn, current, settled.within, error));
 }
 
 /** It FAILED for good: the walk goes on at `handler`, else by `onError`, else the branch fails. */
@@ -88,6 +100,10 @@ export function goAstray(
   handler?: string,
 ): void {
   settleFailed(turn, execution, error);
+  if (isPaused(turn)) {
+    hold(turn, execution, error);
+    return;
+  }
   const { within } = execution;
   if (handler !== undefined) enter(turn, { stepId: handler, within });
   else enter(turn, routeError(turn, stepOf(turn, execution.stepId), within, error));

@@ -8,6 +8,7 @@ import type {
   Snapshot,
   OpenBranches,
   OpenItems,
+  Pause,
   Place,
   TimerKind,
   WorkflowError,
@@ -48,15 +49,20 @@ type Frontier = Pick<
   | "iterations"
   | "completions"
   | "completedSteps"
-  | "countedSteps"
-  | "begunItems"
   | "lastOutput"
   | "uncertain"
   | "timers"
   | "triggerKeys"
+  | "pause"
+  | "interventions"
 >;
 
+/**
+ * A paused instance is written in a format of its own: a release that knows no pauses would go on with
+ * it, and lose what is held.
+ */
 const format = 1;
+const pausedFormat = 2;
 
 /** A live execution as stored. What most have in common is left out. */
 interface StoredLive {
@@ -76,6 +82,9 @@ interface StoredLive {
   readonly branches?: OpenBranches;
   readonly items?: OpenItems;
   readonly child?: string;
+  readonly round?: number;
+  readonly heldAt?: string;
+  readonly error?: WorkflowError;
 }
 
 /** As stored; what is empty is left out. */
@@ -85,40 +94,39 @@ interface StoredFrontier {
   readonly iterations?: Snapshot["iterations"];
   readonly completions?: number;
   readonly completedSteps?: number;
-  readonly countedSteps?: readonly string[];
-  readonly begunItems?: number;
   readonly lastOutput?: string;
   readonly uncertain?: readonly string[];
   readonly timers?: readonly TimerKind[];
   readonly triggerKeys?: Snapshot["triggerKeys"];
+  readonly pause?: Pause;
+  readonly interventions?: number;
 }
 
 /** What is live of an instance, ready for `JSON.stringify`. */
 export function encodeFrontier(snapshot: Snapshot): StoredFrontier {
-  const { live, iterations, completions, lastOutput } = snapshot;
-  const { completedSteps, countedSteps, begunItems } = snapshot;
-  const { uncertain, timers, triggerKeys } = snapshot;
+  const { live, iterations, completions, completedSteps, lastOutput } = snapshot;
+  const { uncertain, timers, triggerKeys, pause, interventions } = snapshot;
   return {
-    format,
+    format: pause === null ? format : pausedFormat,
     ...(!isEmpty(live) && { live: mapValues(live, storeLive) }),
     ...(!isEmpty(iterations) && { iterations }),
     ...(completions !== 0 && { completions }),
     ...(completedSteps !== 0 && { completedSteps }),
-    ...(countedSteps.length > 0 && { countedSteps }),
-    ...(begunItems !== 0 && { begunItems }),
     ...(lastOutput !== null && { lastOutput }),
     ...(uncertain.length > 0 && { uncertain }),
     ...(timers.length > 0 && { timers }),
     ...(!isEmpty(triggerKeys) && { triggerKeys }),
+    ...(pause !== null && { pause }),
+    ...(interventions !== 0 && { interventions }),
   };
 }
 
 /** @throws InvariantError where the frontier was written by a later release. */
 export function decodeSnapshot(columns: StoredSnapshot): Snapshot {
   const stored = columns.frontier as unknown as StoredFrontier;
-  if (stored.format !== format) {
+  if (stored.format > pausedFormat) {
     throw new InvariantError(
-      `instance ${columns.id} is stored in format ${stored.format}, and this release reads ${format}`,
+      `instance ${columns.id} is stored in format ${stored.format}, and this release reads ${pausedFormat}`,
     );
   }
   // Field by field, as in `createSnapshot`.
@@ -147,18 +155,18 @@ export function decodeSnapshot(columns: StoredSnapshot): Snapshot {
     iterations: stored.iterations ?? {},
     completions: stored.completions ?? 0,
     completedSteps: stored.completedSteps ?? 0,
-    countedSteps: stored.countedSteps ?? [],
-    begunItems: stored.begunItems ?? 0,
     lastOutput: stored.lastOutput ?? null,
     uncertain: stored.uncertain ?? [],
     timers: stored.timers ?? [],
     triggerKeys: stored.triggerKeys ?? {},
+    pause: stored.pause ?? null,
+    interventions: stored.interventions ?? 0,
   };
 }
 
 function storeLive(execution: LiveExecution): StoredLive {
   const { stepId, path, iteration, phase, attempt, timers } = execution;
-  const { waitKey, compensates, within, branches, items, child } = execution;
+  const { waitKey, compensates, within, branches, items, child, round, heldAt, error } = execution;
   return {
     ...(stepId !== stepIdOf(path) && { stepId }),
     phase,
@@ -171,6 +179,9 @@ function storeLive(execution: LiveExecution): StoredLive {
     ...(branches !== undefined && { branches }),
     ...(items !== undefined && { items }),
     ...(child !== undefined && { child }),
+    ...(round !== undefined && { round }),
+    ...(heldAt !== undefined && { heldAt }),
+    ...(error !== undefined && { error }),
   };
 }
 
@@ -192,6 +203,9 @@ function restoreLive(stored: StoredLive, key: string): LiveExecution {
     ...(stored.branches !== undefined && { branches: stored.branches }),
     ...(stored.items !== undefined && { items: stored.items }),
     ...(stored.child !== undefined && { child: stored.child }),
+    ...(stored.round !== undefined && { round: stored.round }),
+    ...(stored.heldAt !== undefined && { heldAt: stored.heldAt }),
+    ...(stored.error !== undefined && { error: stored.error }),
   };
 }
 
@@ -233,12 +247,12 @@ export interface Changes {
   readonly iterations?: ObjectChanges<number>;
   readonly completions?: number;
   readonly completedSteps?: number;
-  readonly countedSteps?: readonly string[];
-  readonly begunItems?: number;
   readonly lastOutput?: string | null;
   readonly uncertain?: readonly string[];
   readonly timers?: readonly TimerKind[];
   readonly triggerKeys?: ObjectChanges<WaitKey>;
+  readonly pause?: Pause | null;
+  readonly interventions?: number;
 }
 
 /** What the changes of version 1 start from. */
@@ -270,12 +284,12 @@ export function blankSnapshot(identity: Identity): Snapshot {
     iterations: {},
     completions: 0,
     completedSteps: 0,
-    countedSteps: [],
-    begunItems: 0,
     lastOutput: null,
     uncertain: [],
     timers: [],
     triggerKeys: {},
+    pause: null,
+    interventions: 0,
   };
 }
 
@@ -303,12 +317,12 @@ export function changesBetween(previous: Snapshot, next: Snapshot): Changes {
     ...(iterations && { iterations }),
     ...(changed("completions") && { completions: next.completions }),
     ...(changed("completedSteps") && { completedSteps: next.completedSteps }),
-    ...(changed("countedSteps") && { countedSteps: next.countedSteps }),
-    ...(changed("begunItems") && { begunItems: next.begunItems }),
     ...(changed("lastOutput") && { lastOutput: next.lastOutput }),
     ...(changed("uncertain") && { uncertain: next.uncertain }),
     ...(changed("timers") && { timers: next.timers }),
     ...(triggerKeys && { triggerKeys }),
+    ...(changed("pause") && { pause: next.pause }),
+    ...(changed("interventions") && { interventions: next.interventions }),
   };
 }
 

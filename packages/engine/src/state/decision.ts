@@ -3,13 +3,6 @@ import type { ChildEnd } from "./signal.ts";
 import type { ParentLink, Snapshot, TimerKind, WorkflowError } from "./snapshot.ts";
 import type { StepStatus } from "./status.ts";
 
-/** What has come of the items of a MAP. */
-export interface ItemCounts {
-  readonly count: number;
-  readonly completed: number;
-  readonly failed: number;
-}
-
 /** A step row to be written for the first time. */
 export interface NewExecution {
   readonly stepId: string;
@@ -27,8 +20,6 @@ export interface NewExecution {
   readonly output: Json | undefined;
   readonly error: WorkflowError | null;
   readonly completion: number | null;
-  /** MAP only. */
-  readonly items?: ItemCounts | undefined;
   /** Milliseconds that one attempt may run; null for the task's own limit or none. */
   readonly timeoutMs: number | null;
   readonly heartbeatTimeoutMs: number | null;
@@ -50,7 +41,6 @@ export interface ExecutionUpdate {
   /** Of a FAILED step, or of the last attempt while RETRYING; null once it has gone well. */
   readonly error: WorkflowError | null;
   readonly completion: number | null;
-  readonly items?: ItemCounts | undefined;
   readonly completedAt: Date | null;
   /** RETRYING: when the next attempt may start. */
   readonly retryAt: Date | null;
@@ -120,6 +110,8 @@ export type Command =
       readonly iteration: number;
       readonly attempt: number;
       readonly dueAt: Date;
+      /** The instance is paused: not before it resumes. */
+      readonly held?: true;
     }
   | {
       readonly kind: "clearTimer";
@@ -165,6 +157,19 @@ export type Command =
       readonly kind: "reportEnd";
       readonly parent: ParentLink;
     } & Omit<ChildEnd, "output">)
+  | {
+      /**
+       * A pause begins or ends: nobody takes these executions, and nobody fires these timers, until
+       * they are let go again. What the same decision writes is not among them.
+       */
+      readonly kind: "hold" | "letGo";
+      readonly executions: readonly { readonly path: string; readonly iteration: number }[];
+      readonly timers: readonly {
+        readonly timer: TimerKind;
+        readonly path: string;
+        readonly iteration: number;
+      }[];
+    }
   /** The instance settled: whatever waits and timers it still has go in the same commit. */
   | { readonly kind: "settle" };
 

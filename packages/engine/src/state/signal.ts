@@ -96,7 +96,31 @@ export type Signal =
     }
   | ({ readonly kind: "childEnded" } & ChildRef & ChildEnd)
   /** There is no such child: what it was to be started with does not hold. */
-  | ({ readonly kind: "childRefused"; readonly error: ChildRefusal } & ChildRef);
+  | ({ readonly kind: "childRefused"; readonly error: ChildRefusal } & ChildRef)
+  | ({
+      readonly kind: "pauseRequested";
+      /** ISO 8601; null: until somebody resumes it. */
+      readonly until: string | null;
+    } & Intervention)
+  | ({
+      readonly kind: "resumeRequested";
+      /** What waits and timers have held, each with the time at which it would have counted. */
+      readonly held: readonly HeldSignal[];
+    } & Intervention);
+
+/** What an operator does. */
+export interface Intervention {
+  /** Which one it is of this instance, from 1: any other than the next is void. */
+  readonly intervention: number;
+  readonly actor: string;
+  readonly reason: string | null;
+}
+
+/** An event that a wait has taken, or a timer that has come due, while the instance was paused. */
+export interface HeldSignal {
+  readonly at: string;
+  readonly signal: Extract<Signal, { readonly kind: "eventMatched" | "timerFired" }>;
+}
 
 export type SignalKind = Signal["kind"];
 

@@ -59,6 +59,18 @@ export interface ParentLink {
   readonly depth: number;
 }
 
+/** Why nothing of an instance begins for now, and what it goes back to (CONTRACT 2). */
+export interface Pause {
+  readonly from: InstanceStatus;
+  readonly at: string;
+  readonly by: string;
+  readonly reason: string | null;
+  /** When it resumes by itself; null: not before somebody asks. */
+  readonly until: string | null;
+  /** EXHAUSTED: the retries of a step are spent, and `onExhausted` is PAUSE (CONTRACT 1.3). */
+  readonly cause: "REQUEST" | "EXHAUSTED";
+}
+
 /** The timers that one execution, or the instance itself, can have running. */
 export type TimerKind =
   | "wait"
@@ -70,7 +82,8 @@ export type TimerKind =
   | "attempt"
   | "retry"
   | "start"
-  | "timeout";
+  | "timeout"
+  | "resume";
 
 /** The branch or item that an execution belongs to. */
 export interface Place {
@@ -113,13 +126,13 @@ export interface OpenItems {
  * does not change the snapshot. WAITING: an event wait, a delay, or a child that runs or is to be tried
  * again. AWAITED: it was running when the instance was cancelled or failed, and is given its grace. READY: it is entered by the next
  * decision (a walk that was cut short). OPEN: a PARALLEL or MAP, whose branches or items are live
- * beside it.
+ * beside it. HELD: it has settled while the instance was paused, and is left when that ends.
  */
 export interface LiveExecution {
   readonly stepId: string;
   readonly path: string;
   readonly iteration: number;
-  readonly phase: "ACTIVE" | "WAITING" | "AWAITED" | "READY" | "OPEN";
+  readonly phase: "ACTIVE" | "WAITING" | "AWAITED" | "READY" | "OPEN" | "HELD";
   /** User-visible try, from 1. */
   readonly attempt: number;
   /** Timers now set for it. */
@@ -134,6 +147,12 @@ export interface LiveExecution {
   readonly items?: OpenItems;
   /** Id of the child whose end it waits for. */
   readonly child?: string;
+  /** Attempts made before the present round of them: an operator has granted another one. */
+  readonly round?: number;
+  /** HELD: when it settled. */
+  readonly heldAt?: string;
+  /** HELD: what it failed with; absent where it completed. */
+  readonly error?: WorkflowError;
 }
 
 /**
@@ -167,6 +186,10 @@ export interface Snapshot {
   readonly error: WorkflowError | null;
   readonly cancellation: Cancellation | null;
   readonly compensation: Compensation | null;
+  /** Of a PAUSED instance. */
+  readonly pause: Pause | null;
+  /** Pauses, resumes, retries and patches so far: each names its number, so that it counts once. */
+  readonly interventions: number;
 
   /** By execution key. */
   readonly live: { readonly [executionKey: string]: LiveExecution };
@@ -174,15 +197,8 @@ export interface Snapshot {
   readonly iterations: { readonly [path: string]: number };
   /** The last completion number given. */
   readonly completions: number;
-  /**
-   * What has completed, for progress: steps that are in no MAP, each once however often it is passed,
-   * and settled items of MAPs that are in none.
-   */
+  /** Completed steps of the definition, for progress. */
   readonly completedSteps: number;
-  /** Paths of those counted steps that can be passed again. */
-  readonly countedSteps: readonly string[];
-  /** Items of the MAPs that have begun and are in none. */
-  readonly begunItems: number;
   /** Execution key whose output is the instance's, should it complete now (CONTRACT 1, `output`). */
   readonly lastOutput: string | null;
   /** Paths of steps of lost branches whose outcome nobody knows, for a compensation to name. */

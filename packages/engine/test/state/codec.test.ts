@@ -127,12 +127,21 @@ const snapshot: fc.Arbitrary<Snapshot> = fc.record({
   iterations: fc.array(fc.tuple(name, fc.nat(9)), { maxLength: 3 }).map(dictionary),
   completions: fc.nat(3),
   completedSteps: fc.nat(3),
-  countedSteps: fc.constantFrom([], ["a"], ["a", "fork.x.b"]),
-  begunItems: fc.nat(2),
   lastOutput: fc.constantFrom(null, "a#1"),
   uncertain: fc.constantFrom([], ["a.b.c"]),
   timers,
   triggerKeys: fc.array(fc.tuple(fc.constantFrom("1", "2"), waitKey)).map(dictionary),
+  interventions: fc.nat(3),
+  pause: fc.option(
+    fc.record({
+      from: fc.constantFrom("CREATED", "RUNNING"),
+      at: fc.constant("2026-01-01T00:00:00.000Z"),
+      by: fc.constant("user:ada"),
+      reason: fc.option(fc.string()),
+      until: fc.constantFrom(null, "2026-01-02T00:00:00.000Z"),
+      cause: fc.constantFrom("REQUEST", "EXHAUSTED"),
+    }),
+  ),
 }) as unknown as fc.Arbitrary<Snapshot>;
 
 /** Keys as own properties, `__proto__` too. */
@@ -219,8 +228,8 @@ test("a signal comes back with its output from the step's row", () => {
 });
 
 test("a frontier of a later release is refused", () => {
-  const later = { ...blankSnapshot(identity), frontier: { format: 2 } };
-  expect(() => decodeSnapshot(later)).toThrow("format 2");
+  const later = { ...blankSnapshot(identity), frontier: { format: 3 } };
+  expect(() => decodeSnapshot(later)).toThrow("format 3");
 });
 
 function live(path: string): LiveExecution {

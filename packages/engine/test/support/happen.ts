@@ -1,13 +1,15 @@
 import { defaultRetryPolicy, resolveRetryPolicy } from "../../src/retry.ts";
 import type { RetryPolicy } from "../../src/retry.ts";
 import type { Definition } from "../../src/definition/definition.ts";
-import type { EventFact, Signal } from "../../src/state/signal.ts";
+import type { EventFact, HeldSignal, Signal } from "../../src/state/signal.ts";
 import type { ExecutionRef } from "../../src/state/signal.ts";
 import { executionKey } from "../../src/state/snapshot.ts";
 import { triggerPath } from "../../src/decide/listen.ts";
 import type { MemoryInstance } from "../../src/fold.ts";
 import type { Stored } from "./laws.ts";
 import { fired } from "./simulation.ts";
+import type { SetTimer } from "./simulation.ts";
+import { canPause } from "../../src/decide/pause.ts";
 
 /** What can happen to an instance: a worker takes a row or dies with it, or a signal comes in. */
 export type Happening =
@@ -19,24 +21,60 @@ export function happeningsOf(definition: Definition, stored: Stored): readonly H
     return signals([{ kind: "started" }, { kind: "scheduled", startAt: tomorrow }]);
   }
   return [
-    ...claims(stored.instance),
+    ...claims(stored),
     ...signals([
       ...results(definition, stored.instance),
-      ...[...stored.timers.values()].map(fired),
+      ...resumes(stored),
+      ...timersOf(stored).map(fired),
       ...matches(stored),
       ...childEnds(stored.instance),
       ...cancels(definition, stored),
+      ...pauses(stored),
     ]),
     ...losses(stored.instance),
   ];
 }
 
-function claims({ executions }: MemoryInstance): readonly Happening[] {
-  return [...executions].flatMap(([key, { status, queue }]) =>
-    queue !== null && (status === "PENDING" || status === "RETRYING")
+function claims({ instance, held }: Stored): readonly Happening[] {
+  return [...instance.executions].flatMap(([key, { status, queue }]) =>
+    queue !== null && (status === "PENDING" || status === "RETRYING") && !held.has(key)
       ? [{ kind: "claim", key } as const]
       : [],
   );
+}
+
+/** Those that may fire now. The end of a pause is a signal of its own. */
+function timersOf({ timers, held }: Stored): readonly SetTimer[] {
+  return [...timers].flatMap(([name, timer]) =>
+    held.has(name) || timer.timer === "resume" ? [] : timer,
+  );
+}
+
+function pauses({ instance: { snapshot } }: Stored): readonly Signal[] {
+  if (!canPause(snapshot)) return [];
+  const who = { intervention: snapshot.interventions + 1, actor: "user:ada", reason: null };
+  return [
+    { kind: "pauseRequested", ...who, until: null },
+    { kind: "pauseRequested", ...who, until: tomorrow.toISOString() },
+  ];
+}
+
+/** With nothing of what is held, with all of it, and with all of it the other way round. */
+function resumes(stored: Stored): readonly Signal[] {
+  const { snapshot } = stored.instance;
+  if (snapshot.status !== "PAUSED") return [];
+  const who = { intervention: snapshot.interventions + 1, actor: "user:bob", reason: null };
+  const held = [
+    ...[...stored.timers].flatMap(([name, timer]) => (stored.held.has(name) ? fired(timer) : [])),
+    ...matchesOf(stored),
+  ] as HeldSignal["signal"][];
+  const inOrder = (all: readonly HeldSignal["signal"][]) =>
+    all.map((signal, index) => ({ at: new Date(index).toISOString(), signal }));
+  return [
+    { kind: "resumeRequested", ...who, held: [] },
+    { kind: "resumeRequested", ...who, held: inOrder(held) },
+    { kind: "resumeRequested", ...who, held: inOrder(held.toReversed()) },
+  ];
 }
 
 /** A step that is given its grace is not taken from its worker. */
@@ -103,7 +141,12 @@ function policyOf({ steps, compensationSteps, retry }: Definition, stepId: strin
   return resolveRetryPolicy(call.retry, retry);
 }
 
-function matches({ waits }: Stored): readonly Signal[] {
+/** An event that comes while it is paused stays with its wait. */
+function matches(stored: Stored): readonly Signal[] {
+  return stored.instance.snapshot.status === "PAUSED" ? [] : matchesOf(stored);
+}
+
+function matchesOf({ waits }: Stored): readonly Signal[] {
   return [...waits.values()]
     .filter(({ purpose }) => purpose === "STEP")
     .map(({ path, iteration }) => ({

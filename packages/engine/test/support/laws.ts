@@ -19,6 +19,8 @@ export interface Stored {
   readonly waits: ReadonlyMap<string, NewWait>;
   /** Ids of children that were started and neither settled nor cancelled. */
   readonly children: ReadonlySet<string>;
+  /** Executions that nobody takes, and timers that nobody fires, for now. */
+  readonly held: ReadonlySet<string>;
 }
 
 export function checkLaws(
@@ -42,6 +44,7 @@ export function checkLaws(
   rowsAgreeWithTheSnapshot(after);
   everyBranchHasOneToken(definition, after);
   somethingCanWakeIt(after);
+  aPauseHoldsEverything(before, decision, after);
   compensationIsTheReverseOfCompletion(definition, after);
 }
 
@@ -81,6 +84,8 @@ function nameOf(command: Command): string {
     case "cancelChild":
       return `${command.kind} ${command.childId}`;
     case "reportEnd":
+    case "hold":
+    case "letGo":
     case "settle":
       return command.kind;
   }
@@ -187,6 +192,7 @@ const statusesIn: Readonly<Record<LiveExecution["phase"], readonly (string | und
   AWAITED: ["RUNNING", "WAITING"],
   READY: [undefined],
   OPEN: ["RUNNING"],
+  HELD: ["COMPLETED", "FAILED"],
 };
 
 function rowsAgreeWithTheSnapshot({ instance }: Stored): void {
@@ -252,6 +258,27 @@ function somethingCanWakeIt({ instance }: Stored): void {
     strictEqual(live.length, 1);
     strictEqual(live[0]?.compensates, compensation.targets[compensation.next]);
   }
+}
+
+/** CONTRACT 2: no step of a paused instance starts and none of its timers fires, and later all do. */
+function aPauseHoldsEverything(before: Stored, decision: Decision, after: Stored): void {
+  const { snapshot } = after.instance;
+  strictEqual(snapshot.pause !== null, snapshot.status === "PAUSED");
+  const runOn = new Set(["grace", "resume"]);
+  const timers = [...after.timers].flatMap(([name, { timer }]) => (runOn.has(timer) ? [] : name));
+  const steps = Object.entries(snapshot.live).flatMap(([key, { phase }]) =>
+    phase === "ACTIVE" ? key : [],
+  );
+  const held = snapshot.status === "PAUSED" ? [...timers, ...steps] : [];
+  deepStrictEqual([...after.held].toSorted(), held.toSorted());
+  for (const { phase, path } of liveOf(after.instance)) {
+    ok(phase !== "HELD" || snapshot.status === "PAUSED", `${path} is held, and nothing is paused`);
+  }
+  if (snapshot.status !== "PAUSED") return;
+  const wasPaused = before.instance.snapshot.status === "PAUSED";
+  if (wasPaused)
+    strictEqual(decision.inserts.length, 0, "a step begins while the instance is paused");
+  ok(!decision.commands.some(({ kind }) => kind === "dispatch"), "a job is asked for");
 }
 
 /** PROMISES P9: latest completion first, each execution at most once, none left out unseen. */

@@ -68,7 +68,7 @@ export interface Firing {
   readonly decision: Decision;
 }
 
-type SetTimer = Extract<Command, { kind: "setTimer" }>;
+export type SetTimer = Extract<Command, { kind: "setTimer" }>;
 
 export const noon = new Date("2026-03-01T12:00:00.000Z");
 
@@ -237,6 +237,7 @@ export function created(definition: Definition, given: Partial<NewInstance> = {}
     timers: new Map(),
     waits: new Map(),
     children: new Set(),
+    held: new Set(),
   };
 }
 
@@ -267,6 +268,7 @@ export function commit(
     timers: timersAfter(before.timers, decision),
     waits: waitsAfter(before.waits, decision),
     children: childrenAfter(before.children, decision, signals),
+    held: heldAfter(before.held, decision),
   };
   checkLaws(definition, before, decision, stored);
   const { observedRunning: executions } = decision;
@@ -277,6 +279,7 @@ export function commit(
 
 /** A worker takes a row. */
 export function claimed(stored: Stored, key: string): Stored {
+  if (stored.held.has(key)) return stored;
   return { ...stored, instance: claimInMemory(stored.instance, key) };
 }
 
@@ -393,7 +396,10 @@ function timersAfter(
 ): ReadonlyMap<string, SetTimer> {
   const next = new Map(timers);
   for (const command of commands) {
-    if (command.kind === "setTimer") next.set(timerName(command), command);
+    if (command.kind === "setTimer") {
+      const { held: _inItsSet, ...timer } = command;
+      next.set(timerName(command), timer);
+    }
     if (command.kind === "clearTimer") next.delete(timerName(command));
   }
   return next;
@@ -430,6 +436,28 @@ function childrenAfter(
     if (command.kind === "cancelChild") next.delete(command.childId);
   }
   for (const signal of signals) if ("childId" in signal) next.delete(signal.childId);
+  return next;
+}
+
+function heldAfter(
+  held: ReadonlySet<string>,
+  { snapshot, inserts, updates, commands }: Decision,
+): ReadonlySet<string> {
+  const next = new Set(held);
+  const put = (name: string, isHeld: boolean) => (isHeld ? next.add(name) : next.delete(name));
+  for (const { path, iteration } of [...inserts, ...updates]) {
+    const key = executionKey(path, iteration);
+    put(key, snapshot.status === "PAUSED" && snapshot.live[key]?.phase === "ACTIVE");
+  }
+  for (const command of commands) {
+    if (command.kind === "setTimer") put(timerName(command), command.held === true);
+    if (command.kind === "clearTimer") put(timerName(command), false);
+    if (command.kind !== "hold" && command.kind !== "letGo") continue;
+    const isHeld = command.kind === "hold";
+    for (const { path, iteration } of command.executions)
+      put(executionKey(path, iteration), isHeld);
+    for (const timer of command.timers) put(timerName(timer), isHeld);
+  }
   return next;
 }
 

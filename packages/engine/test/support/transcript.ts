@@ -99,6 +99,7 @@ const timerText = {
   attempt: "until",
   start: "from",
   timeout: "until",
+  resume: "until",
 } as const;
 
 function dueText({ timer, path }: Firing["timer"]): string {

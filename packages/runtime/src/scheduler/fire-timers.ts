@@ -7,6 +7,7 @@ import { signalsOf } from "../inbox.ts";
 import { lookBack } from "../look-back.ts";
 import { startLoop } from "../loop.ts";
 import type { Loop } from "../loop.ts";
+import { resumeByTimer } from "../pause-instance.ts";
 import { perform } from "../perform.ts";
 import type { Services } from "../services.ts";
 
@@ -105,8 +106,37 @@ function groupByInstance(timers: readonly DueTimer[]): readonly (readonly DueTim
   return [...groups.values()];
 }
 
-/** In order of their time, and after events that were matched already: those came first. */
 async function fire(services: Services, timers: readonly DueTimer[]): Promise<void> {
+  const pauses = timers.filter(({ kind }) => kind === "resume");
+  const others = timers.filter(({ kind }) => kind !== "resume");
+  if (pauses.length > 0) await tryToFire(services, pauses, resumeInTime);
+  if (others.length > 0) await tryToFire(services, others, fireInTurn);
+}
+
+/** What could not be fired comes again: nobody has taken it away. */
+async function tryToFire(
+  services: Services,
+  timers: readonly DueTimer[],
+  act: (services: Services, timers: readonly DueTimer[]) => Promise<void>,
+): Promise<void> {
+  try {
+    await act(services, timers);
+    count(services, timers);
+  } catch (error) {
+    if (error instanceof InstanceNotFoundError) return dropAll(services, timers);
+    const [{ instanceId }] = timers as [DueTimer];
+    services.log.warn({ err: error, instanceId }, "timer not fired; it is tried again");
+  }
+}
+
+async function resumeInTime(services: Services, timers: readonly DueTimer[]): Promise<void> {
+  const [{ tenantId, instanceId, dueAt }] = timers as [DueTimer];
+  await resumeByTimer(services, { tenantId, instanceId }, dueAt);
+  await dropAll(services, timers);
+}
+
+/** In order of their time, and after events that were matched already: those came first. */
+async function fireInTurn(services: Services, timers: readonly DueTimer[]): Promise<void> {
   const [{ tenantId, instanceId }] = timers as [DueTimer];
   const signals = timers.map(({ kind, path, iteration, attempt }): Signal => ({
     kind: "timerFired",
@@ -115,27 +145,22 @@ async function fire(services: Services, timers: readonly DueTimer[]): Promise<vo
     iteration,
     attempt,
   }));
-  try {
-    // An event from before the wait opened comes before the timeout, though nobody may have looked yet.
-    if (timers.some(({ kind }) => kind === "wait" || kind === "total"))
-      await lookBack(services, { tenantId, instanceId });
-    const advanced = await advance(
-      services,
-      { tenantId, instanceId },
-      {
-        actor: "scheduler",
-        cause: "timer",
-        inbox: true,
-        signals: (_snapshot, inbox) => [...signalsOf(inbox), ...signals],
-      },
-    );
-    if (advanced.kind === "committed") await perform(services, advanced.commit);
-    else await dropAll(services, timers);
-    count(services, timers);
-  } catch (error) {
-    if (error instanceof InstanceNotFoundError) await dropAll(services, timers);
-    else services.log.warn({ err: error, instanceId }, "timer not fired; it is tried again");
-  }
+  // An event from before the wait opened comes before the timeout, though nobody may have looked yet.
+  if (timers.some(({ kind }) => kind === "wait" || kind === "total"))
+    await lookBack(services, { tenantId, instanceId });
+  const advanced = await advance(
+    services,
+    { tenantId, instanceId },
+    {
+      actor: "scheduler",
+      cause: "timer",
+      inbox: true,
+      signals: (_snapshot, inbox) => [...signalsOf(inbox), ...signals],
+    },
+  );
+  if (advanced.kind === "committed") await perform(services, advanced.commit);
+  // A pause that came in between holds them: they are in their rows until it is over.
+  else if (advanced.snapshot.status !== "PAUSED") await dropAll(services, timers);
 }
 
 /** Void: the execution that they were set for has moved on. */

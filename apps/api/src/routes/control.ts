@@ -1,0 +1,79 @@
+import {
+  CancelRequest,
+  type ErrorCode,
+  InstanceId,
+  InstanceView,
+  PauseRequest,
+  ResumeRequest,
+} from "@millrace/contract";
+import type { FastifyPluginAsyncZod } from "fastify-type-provider-zod";
+import * as z from "zod";
+import { callerOf, etagOf, ifMatchOf } from "../headers.ts";
+import type { ApiContext } from "../runtime.ts";
+import { NoQuery } from "../validation.ts";
+
+/** What operators do to one instance. */
+
+const InstancePath = z.object({ id: InstanceId });
+const common = {
+  tags: ["instances"],
+  params: InstancePath,
+  querystring: NoQuery,
+  response: { 202: InstanceView },
+};
+const errors: readonly ErrorCode[] = [
+  "INSTANCE_NOT_FOUND",
+  "STATUS_CONFLICT",
+  "PRECONDITION_FAILED",
+  "BUSY",
+];
+const config = { errors, requestHeaders: ["If-Match"], responseHeaders: ["ETag"] } as const;
+
+const cancelSchema = {
+  ...common,
+  operationId: "cancelInstance",
+  summary: "Cancel an instance",
+  description: "Its status changes at once; compensation runs beside it.",
+  body: CancelRequest.optional(),
+};
+const pauseSchema = {
+  ...common,
+  operationId: "pauseInstance",
+  summary: "Pause an instance",
+  description:
+    "No new step starts. Running ones finish and their results are kept; events are matched and, like timers that come due, held. Clocks go on. With `until` it resumes by itself.",
+  body: PauseRequest.optional(),
+};
+const resumeSchema = {
+  ...common,
+  operationId: "resumeInstance",
+  summary: "Resume a paused instance",
+  description: "It goes back to where it was, and what was held is applied in order of time.",
+  body: ResumeRequest.optional(),
+};
+
+export const controlRoutes: FastifyPluginAsyncZod<ApiContext> = async (app, { runtime }) => {
+  app.post("/v1/instances/:id/cancel", { schema: cancelSchema, config }, async (request, reply) => {
+    const body = request.body ?? {};
+    const caller = callerOf(request, { actor: body.requestedBy });
+    const { id } = request.params;
+    const instance = await runtime.cancelInstance(caller, id, body, ifMatchOf(request));
+    return reply.code(202).header("etag", etagOf(instance)).send(instance);
+  });
+
+  app.post("/v1/instances/:id/pause", { schema: pauseSchema, config }, async (request, reply) => {
+    const body = request.body ?? {};
+    const caller = callerOf(request, { actor: body.requestedBy });
+    const { id } = request.params;
+    const instance = await runtime.pauseInstance(caller, id, body, ifMatchOf(request));
+    return reply.code(202).header("etag", etagOf(instance)).send(instance);
+  });
+
+  app.post("/v1/instances/:id/resume", { schema: resumeSchema, config }, async (request, reply) => {
+    const body = request.body ?? {};
+    const caller = callerOf(request, { actor: body.requestedBy });
+    const { id } = request.params;
+    const instance = await runtime.resumeInstance(caller, id, body, ifMatchOf(request));
+    return reply.code(202).header("etag", etagOf(instance)).send(instance);
+  });
+};

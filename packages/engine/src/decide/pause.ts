@@ -1,0 +1,113 @@
+import type { HeldSignal, Signal } from "../state/signal.ts";
+import type { LiveExecution, Pause, Snapshot, WorkflowError } from "../state/snapshot.ts";
+import { executionKey } from "../state/snapshot.ts";
+import { instanceChanges } from "../state/status.ts";
+import type { Held, Turn } from "./turn.ts";
+import { changeStatus, clearInstanceTimer, note, putLive, setInstanceTimer } from "./turn.ts";
+
+/**
+ * A pause loses nothing (CONTRACT 2). What is running finishes, and its result is kept; what would
+ * follow from it is held, as are events that waits have taken and timers that have come due:
+ *
+ *   results   in the snapshot, as executions that are HELD
+ *   events    in the rows of their waits, which take one and no more
+ *   timers    in their rows; clocks go on
+ *
+ * The signal that ends the pause brings the last two along, and all of it is applied in order of time.
+ */
+
+export function requestPause(
+  turn: Turn,
+  { intervention, actor, reason, until }: Extract<Signal, { kind: "pauseRequested" }>,
+): void {
+  if (!canPause(turn.state) || !intervene(turn, intervention)) return;
+  pause(turn, { by: actor, reason, until, cause: "REQUEST" });
+}
+
+export function canPause({ status }: Snapshot): boolean {
+  return instanceChanges[status].includes("PAUSED");
+}
+
+function pause(turn: Turn, why: Pick<Pause, "by" | "reason" | "until" | "cause">): void {
+  const { state, now } = turn;
+  const { by: actor, ...data } = why;
+  const from = state.status === "CREATED" ? "CREATED" : statusOf(state);
+  state.pause = { from, at: now.toISOString(), ...why };
+  changeStatus(turn, "PAUSED");
+  note(turn, { type: "workflow.paused", actor, data });
+  if (why.until !== null) setInstanceTimer(turn, "resume", new Date(why.until));
+}
+
+/**
+ * Goes back to where it was, and on with what was held in the meantime.
+ */
+export function requestResume(
+  turn: Turn,
+  { intervention, actor, reason, held }: Extract<Signal, { kind: "resumeRequested" }>,
+): void {
+  const { pause: paused, live } = turn.state;
+  if (paused === null || !intervene(turn, intervention)) return;
+  clearInstanceTimer(turn, "resume");
+  changeStatus(turn, paused.from);
+  note(turn, { type: "workflow.resumed", actor, data: { reason } });
+  const ends = Object.values(live).flatMap((execution): Held[] =>
+    execution.heldAt === undefined ? [] : [{ at: execution.heldAt, execution }],
+  );
+  turn.backlog.push(...[...ends, ...withoutTaken(held)].toSorted(byTime));
+}
+
+/** A wait that an event has taken is not timed out, whatever came first (DESIGN, Events). */
+function withoutTaken(held: readonly HeldSignal[]): readonly HeldSignal[] {
+  const taken = new Set(
+    held.flatMap(({ signal }) => (signal.kind === "eventMatched" ? executionKeyOf(signal) : [])),
+  );
+  return held.filter(
+    ({ signal }) => signal.kind === "eventMatched" || !taken.has(executionKeyOf(signal)),
+  );
+}
+
+function executionKeyOf({ path, iteration }: HeldSignal["signal"]): string {
+  return executionKey(path, iteration);
+}
+
+function byTime(one: Held, other: Held): number {
+  if (one.at === other.at) return 0;
+  return one.at < other.at ? -1 : 1;
+}
+
+/** Phases in which nothing of an instance can run: a lost branch that has its grace is none of it. */
+const idle: ReadonlySet<LiveExecution["phase"]> = new Set(["WAITING", "OPEN", "AWAITED"]);
+
+/** Of an instance that has begun and has not ended, by what it is doing. */
+export function statusOf({ live }: Snapshot): "RUNNING" | "WAITING_FOR_EVENT" {
+  const waits = Object.values(live).every(({ phase }) => idle.has(phase));
+  return waits ? "WAITING_FOR_EVENT" : "RUNNING";
+}
+
+/** False for one that has been made before, or was thought of at another state of things. */
+function intervene({ state }: Turn, number: number): boolean {
+  if (number !== state.interventions + 1) return false;
+  state.interventions = number;
+  return true;
+}
+
+export function isPaused({ state }: Turn): boolean {
+  return state.status === "PAUSED";
+}
+
+/** It has settled, and is left once the pause is over. */
+export function hold(turn: Turn, execution: LiveExecution, error?: WorkflowError): void {
+  const { child: _settledToo, ...rest } = execution;
+  putLive(turn, {
+    ...rest,
+    phase: "HELD",
+    timers: [],
+    heldAt: turn.now.toISOString(),
+    ...(error !== undefined && { error }),
+  });
+}
+
+/** Still to be left: what was applied before it may have taken its branch away. */
+export function isHeld({ state }: Turn, { path, iteration }: LiveExecution): boolean {
+  return state.live[executionKey(path, iteration)]?.phase === "HELD";
+}

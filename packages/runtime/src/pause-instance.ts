@@ -1,0 +1,134 @@
+import { canPause } from "@millrace/engine";
+import type { HeldSignal, Snapshot } from "@millrace/engine";
+import { dueTimersOf } from "@millrace/store";
+import type { DueTimer, InstanceRead, Key, MatchedWait } from "@millrace/store";
+import { advance } from "./advance.ts";
+import { StatusConflictError } from "./errors.ts";
+import { signalsOf } from "./inbox.ts";
+import { intervene } from "./intervene.ts";
+import { lookBack } from "./look-back.ts";
+import { perform } from "./perform.ts";
+import type { Caller, Services } from "./services.ts";
+
+export interface PauseBody {
+  readonly reason?: string | null | undefined;
+  /** ISO 8601; it then resumes by itself. */
+  readonly until?: string | undefined;
+}
+
+/**
+ * No new step starts, and nothing is lost (CONTRACT 2). A time that is past resumes it at once.
+ *
+ * @param ifMatch The version that the caller has seen.
+ * @throws InstanceNotFoundError, StatusConflictError, PreconditionFailedError
+ */
+export async function pauseInstance(
+  services: Services,
+  caller: Caller,
+  instanceId: string,
+  { reason = null, until }: PauseBody,
+  ifMatch?: number,
+): Promise<InstanceRead> {
+  const { actor } = caller;
+  return intervene(services, caller, instanceId, {
+    ifMatch,
+    signals: (snapshot) => {
+      if (!canPause(snapshot)) {
+        throw new StatusConflictError("paused", instanceId, snapshot.status);
+      }
+      return [
+        {
+          kind: "pauseRequested",
+          intervention: snapshot.interventions + 1,
+          actor,
+          reason,
+          until: until === undefined ? null : new Date(until).toISOString(),
+        },
+      ];
+    },
+  });
+}
+
+export interface ResumeBody {
+  readonly reason?: string | null | undefined;
+}
+
+/**
+ * Goes on where it was, and with what was held, in order of time.
+ *
+ * @param ifMatch The version that the caller has seen.
+ * @throws InstanceNotFoundError, StatusConflictError, PreconditionFailedError
+ */
+export async function resumeInstance(
+  services: Services,
+  caller: Caller,
+  instanceId: string,
+  { reason = null }: ResumeBody,
+  ifMatch?: number,
+): Promise<InstanceRead> {
+  const { tenantId, actor } = caller;
+  const timers = await heldTimers(services, { tenantId, instanceId });
+  return intervene(services, caller, instanceId, {
+    ifMatch,
+    inbox: true,
+    signals: (snapshot, inbox) => {
+      if (snapshot.pause === null) {
+        throw new StatusConflictError("resumed", instanceId, snapshot.status);
+      }
+      return resumption(snapshot, inbox, timers, { actor, reason });
+    },
+  });
+}
+
+/**
+ * Its time has come, unless somebody has resumed it before, or paused it anew.
+ *
+ * @param dueAt Of the timer: by this the pause that has set it is known.
+ */
+export async function resumeByTimer(services: Services, key: Key, dueAt: Date): Promise<void> {
+  const timers = await heldTimers(services, key);
+  const advanced = await advance(services, key, {
+    actor: "scheduler",
+    cause: "timer",
+    inbox: true,
+    signals: (snapshot, inbox) => {
+      const until = dueAt.toISOString();
+      if (snapshot.pause?.until !== until) return [];
+      const reason = `paused until ${until}`;
+      return resumption(snapshot, inbox, timers, { actor: "scheduler", reason });
+    },
+  });
+  if (advanced.kind === "committed") await perform(services, advanced.commit);
+}
+
+/** Those that have come due while it was paused. */
+async function heldTimers(services: Services, key: Key): Promise<readonly DueTimer[]> {
+  const timers = await dueTimersOf(services.database.db, key);
+  // An event from before the wait opened comes before the timeout, though nobody may have looked yet.
+  if (timers.some(({ kind }) => kind === "wait" || kind === "total")) await lookBack(services, key);
+  return timers;
+}
+
+/** What cancels it comes first; the rest goes with the signal, which applies it in order of time. */
+function resumption(
+  { interventions }: Snapshot,
+  inbox: readonly MatchedWait[],
+  timers: readonly DueTimer[],
+  who: { readonly actor: string; readonly reason: string | null },
+) {
+  const held: HeldSignal[] = timers.map(({ kind: timer, path, iteration, attempt, dueAt }) => ({
+    at: dueAt.toISOString(),
+    signal: { kind: "timerFired", timer, path, iteration, attempt },
+  }));
+  for (const { purpose, path, iteration, event, matchedAt } of inbox) {
+    if (purpose === "CANCEL") continue;
+    held.push({
+      at: matchedAt.toISOString(),
+      signal: { kind: "eventMatched", path, iteration, event },
+    });
+  }
+  return [
+    ...signalsOf(inbox.filter(({ purpose }) => purpose === "CANCEL")),
+    { kind: "resumeRequested", intervention: interventions + 1, held, ...who } as const,
+  ];
+}

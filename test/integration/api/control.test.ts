@@ -1,0 +1,216 @@
+import { InstanceView } from "@millrace/contract";
+import { eventually } from "@millrace/testkit";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { openTestApi, type TestApi } from "./support.ts";
+
+// What operators do to an instance: pause and resume (CONTRACT 2 and 3).
+
+let api: TestApi;
+beforeAll(async () => {
+  api = await openTestApi({ isWorking: true });
+});
+afterAll(() => api.close());
+
+let made = 0;
+
+/** Starts an instance of these steps. */
+async function start(steps: readonly object[], more: object = {}): Promise<string> {
+  const workflowId = `control${++made}`;
+  const registered = await api.call("POST", "/v1/definitions", { id: workflowId, steps });
+  expect([registered.status, registered.body.errors]).toEqual([201, undefined]);
+  const { body } = await api.call("POST", "/v1/instances", { workflowId, ...more });
+  return body.id;
+}
+
+const get = async (id: string): Promise<InstanceView> =>
+  (await api.call("GET", `/v1/instances/${id}`)).body as InstanceView;
+
+const act = (verb: string, id: string, body: object = {}, headers: Record<string, string> = {}) =>
+  api.call("POST", `/v1/instances/${id}/${verb}`, body, headers);
+
+const publish = async (pattern: string, payload: object = {}) =>
+  (await api.call("POST", "/v1/events", { pattern, payload })).body;
+
+async function until(
+  id: string,
+  what: string,
+  holds: (instance: InstanceView) => boolean,
+): Promise<InstanceView> {
+  return eventually(what, async () => {
+    const instance = await get(id);
+    return holds(instance) ? instance : undefined;
+  });
+}
+
+const settled = async (id: string): Promise<InstanceView> =>
+  (await api.call("GET", `/v1/instances/${id}?wait=20`)).body as InstanceView;
+
+async function heldOf(id: string) {
+  const { reasons, summary } = (await api.call("GET", `/v1/instances/${id}/why`)).body;
+  expect(reasons[0]).toMatchObject({ kind: "PAUSED" });
+  return { summary, ...reasons[0].held };
+}
+
+async function typesOf(id: string): Promise<readonly string[]> {
+  const { items } = (await api.call("GET", `/v1/instances/${id}/history`)).body;
+  return items.map(({ type }: { type: string }) => type);
+}
+
+const say = { stepId: "say", type: "TASK", taskId: "echo", input: { said: true } };
+const nap = (ms: number) => ({ stepId: "nap", type: "TASK", taskId: "sleep", input: { ms } });
+
+test("of a paused instance the running step finishes and is kept, and what follows comes when it resumes", async () => {
+  const id = await start([{ ...nap(700), transitions: { default: "say" } }, say]);
+  await until(id, "it runs", ({ state }) => state.steps["nap"]?.status === "RUNNING");
+
+  const paused = await act("pause", id, { reason: "to look at it", requestedBy: "ada" });
+  const kept = await until(
+    id,
+    "the step has finished",
+    ({ state }) => state.steps["nap"]?.status === "COMPLETED",
+  );
+  const held = await heldOf(id);
+  const resumed = await act("resume", id, { requestedBy: "bob" });
+  const { status, state } = await settled(id);
+
+  expect([paused.status, paused.body.status]).toEqual([202, "PAUSED"]);
+  expect(paused.headers.get("etag")).toBe(`"${paused.body.version}"`);
+  expect(paused.body.pause).toMatchObject({ by: "ada", reason: "to look at it", from: "RUNNING" });
+  expect(InstanceView.parse(kept)).toEqual(kept);
+  expect([kept.status, Object.keys(kept.state.steps)]).toEqual(["PAUSED", ["nap"]]);
+  expect(held).toMatchObject({ steps: 0, results: 1, events: 0, timers: 0 });
+  expect(held.summary).toMatch(/ada paused the instance .* because: to look at it/);
+  expect([resumed.status, resumed.body.status, resumed.body.pause]).toEqual([202, "RUNNING", null]);
+  expect([status, state.steps["say"]?.output]).toEqual(["COMPLETED", { said: true }]);
+  const { items } = (await api.call("GET", `/v1/instances/${id}/history`)).body;
+  const told = items.filter(({ type }: { type: string }) => /paused|resumed/.test(type));
+  expect(told).toMatchObject([
+    { type: "workflow.paused", actor: "ada", data: { reason: "to look at it" } },
+    { type: "workflow.resumed", actor: "bob" },
+  ]);
+});
+
+test("a paused wait takes its first event and no more, and goes on with it when it resumes", async () => {
+  const wait = { stepId: "wait", type: "EVENT_WAIT", eventPattern: "first" };
+  const id = await start([{ ...wait, transitions: { default: "say" } }, say]);
+  const paused = await act("pause", id);
+
+  const first = await publish("first", { n: 1 });
+  const second = await publish("first", { n: 2 });
+  const { events } = await heldOf(id);
+  const { status, state } = await get(id);
+  await act("resume", id);
+  const ended = await settled(id);
+
+  expect(paused.body.pause.from).toBe("WAITING_FOR_EVENT");
+  expect([first.delivered, second.delivered, events]).toEqual([1, 0, 1]);
+  expect([status, state.steps["wait"]?.status, state.waitingFor]).toEqual([
+    "PAUSED",
+    "WAITING",
+    [],
+  ]);
+  expect(ended.status).toBe("COMPLETED");
+  expect(ended.state.steps["wait"]?.output).toMatchObject({ payload: { n: 1 } });
+});
+
+test("timers that come due while it is paused are held, and fire in their order when it resumes", async () => {
+  const branch = (name: string, duration: string) => ({
+    name,
+    steps: [
+      { stepId: `${name}Delay`, type: "DELAY", duration, transitions: { default: `${name}Set` } },
+      { stepId: `${name}Set`, type: "SET", variables: { last: name } },
+    ],
+  });
+  const branches = [branch("late", "PT0.6S"), branch("early", "PT0.3S")];
+  const id = await start([{ stepId: "both", type: "PARALLEL", branches }]);
+  await act("pause", id);
+
+  await eventually("both are due", async () => (await heldOf(id)).timers === 2 || undefined);
+  const { status, state } = await get(id);
+  await act("resume", id);
+  const ended = await settled(id);
+
+  expect([status, state.steps["lateDelay"]?.status]).toEqual(["PAUSED", "WAITING"]);
+  expect([ended.status, ended.state.variables]).toEqual(["COMPLETED", { last: "late" }]);
+});
+
+test("a retry that comes due while it is paused does not start", async () => {
+  const retry = { maxAttempts: 2, initialInterval: "PT0.5S", jitter: "NONE" };
+  const id = await start([{ stepId: "try", type: "TASK", taskId: "fail", retry }]);
+  await until(id, "it is retrying", ({ state }) => state.steps["try"]?.status === "RETRYING");
+  await act("pause", id);
+
+  // The time of the retry, and some more for whoever would take it.
+  await new Promise((resolve) => setTimeout(resolve, 1_200));
+  const before = await get(id);
+  await act("resume", id);
+  const after = await settled(id);
+
+  expect(before).toMatchObject({ status: "PAUSED", state: { steps: { try: { attempts: 1 } } } });
+  expect(after).toMatchObject({ status: "FAILED", state: { steps: { try: { attempts: 2 } } } });
+});
+
+test("with a time it resumes by itself, and not before", async () => {
+  const id = await start([{ ...nap(300), transitions: { default: "say" } }, say]);
+  const end = new Date(Date.now() + 900).toISOString();
+
+  const paused = await act("pause", id, { until: end });
+  const ended = await settled(id);
+
+  expect(paused.body.pause.until).toBe(end);
+  expect(ended.status).toBe("COMPLETED");
+  const began = ended.state.steps["say"]?.startedAt ?? "";
+  expect(Date.parse(began)).toBeGreaterThanOrEqual(Date.parse(end));
+  const { items } = (await api.call("GET", `/v1/instances/${id}/history`)).body;
+  expect(items).toContainEqual(
+    expect.objectContaining({ type: "workflow.resumed", actor: "scheduler" }),
+  );
+});
+
+test("one that has not begun is paused, and begins when it resumes", async () => {
+  const startAt = new Date(Date.now() + 400).toISOString();
+  const id = await start([say], { startAt });
+
+  const paused = await act("pause", id);
+  await eventually("its start is due", async () => (await heldOf(id)).timers === 1 || undefined);
+  const held = await get(id);
+  await act("resume", id);
+  const ended = await settled(id);
+
+  expect([paused.body.status, paused.body.pause.from]).toEqual(["PAUSED", "CREATED"]);
+  expect([held.status, held.state.steps]).toEqual(["PAUSED", {}]);
+  expect(ended.status).toBe("COMPLETED");
+  expect(await typesOf(id)).toEqual(
+    expect.arrayContaining(["workflow.paused", "workflow.started"]),
+  );
+});
+
+test("a paused instance is cancelled at once", async () => {
+  const id = await start([{ ...nap(60_000), transitions: { default: "say" } }, say]);
+  await until(id, "it runs", ({ state }) => state.steps["nap"]?.status === "RUNNING");
+  await act("pause", id);
+
+  const cancelled = await act("cancel", id, { reason: "enough" });
+
+  expect(cancelled.body).toMatchObject({ status: "CANCELLED", pause: null });
+  expect((await settled(id)).state.steps["nap"]?.status).toBe("CANCELLED");
+});
+
+test("what its status does not allow is a 409, another version a 412, and neither changes anything", async () => {
+  const id = await start([{ stepId: "wait", type: "EVENT_WAIT", eventPattern: "never" }]);
+  const early = await act("resume", id);
+  const paused = await act("pause", id, {}, { "if-match": '"1"' });
+
+  const again = await act("pause", id);
+  const stale = await act("resume", id, {}, { "if-match": '"1"' });
+  const fresh = await act("resume", id, {}, { "if-match": paused.headers.get("etag") ?? "" });
+  await act("cancel", id);
+  const ended = await act("pause", id);
+  const nobody = await act("pause", "01890a5d-ac96-774b-bcce-b302099a8057");
+
+  expect([early.status, early.body.code]).toEqual([409, "STATUS_CONFLICT"]);
+  expect([again.status, again.body.code]).toEqual([409, "STATUS_CONFLICT"]);
+  expect([stale.status, stale.body.code]).toEqual([412, "PRECONDITION_FAILED"]);
+  expect([fresh.status, fresh.body.status]).toEqual([202, "WAITING_FOR_EVENT"]);
+  expect([ended.status, nobody.status]).toEqual([409, 404]);
+});
