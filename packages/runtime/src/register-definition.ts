@@ -62,7 +62,9 @@ export function checkDefinition(value: unknown, pathId?: string) {
   const checked = validateDefinition(value);
   const problems = [
     ...idProblems(value, pathId),
-    ...schemaProblems(value),
+    ...(checked.problems?.some(({ code }) => code === "SCHEMA_TOO_LARGE") === true
+      ? []
+      : schemaProblems(value)),
     ...(checked.problems ?? []),
   ];
   if (checked.problems !== undefined || problems.length > 0) {
@@ -87,8 +89,12 @@ function schemaProblems(value: unknown): readonly Problem[] {
     compileInputSchema({ inputSchema });
     return [];
   } catch (error) {
-    const message = error instanceof Error ? error.message : String(error);
-    return [{ path: "/inputSchema", code: "BAD_SCHEMA", message: `is no JSON Schema: ${message}` }];
+    const reason = error instanceof Error ? error.message : String(error);
+    const message =
+      error instanceof RangeError
+        ? "is nested too deep, or has too many alternatives, to be compiled"
+        : `is no JSON Schema: ${reason}`;
+    return [{ path: "/inputSchema", code: "BAD_SCHEMA", message }];
   }
 }
 

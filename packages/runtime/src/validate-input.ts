@@ -31,6 +31,8 @@ export function compileInputSchema({
     allErrors: true,
     strict: false,
     validateFormats: true,
+    // It would write all the code that it could not compile to the console.
+    logger: false,
     // `toString` is a member of no input; 19.99 is a multiple of 0.01.
     ownProperties: true,
     multipleOfPrecision: 9,

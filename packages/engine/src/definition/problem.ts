@@ -30,6 +30,8 @@ export const definitionCodes = {
   RESERVED_PATTERN: 'a use of patterns under "workflow." that they do not allow',
   BAD_PATH: "a path into an event's payload that is not well formed",
   BAD_VARIABLE: "a variable's name that is refused",
+  SCHEMA_TOO_LARGE: "an inputSchema of more keywords and names than are compiled in good time",
+  BAD_SCHEMA: "an inputSchema that is no JSON Schema",
   NOT_SUPPORTED_YET: "a part of the language that this version does not run",
 
   // Of expressions

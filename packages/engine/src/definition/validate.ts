@@ -2,6 +2,7 @@ import type { Problem, WorkflowDefinition } from "@millrace/contract";
 import { jsonFaults, parseDocument } from "@millrace/contract";
 import { checkGraph } from "./check-graph.ts";
 import { checkValues } from "./check-values.ts";
+import { checkSchemaSize } from "./schema-shape.ts";
 import { outlineOf } from "./outline.ts";
 import { inDocumentOrder, problemList } from "./problem.ts";
 
@@ -20,7 +21,7 @@ export type Validation =
 /**
  * Checks all of a definition document that can be known before it runs: its shape first, then, as far
  * as the shape allows, ids, ways, expressions, durations and patterns. Every problem is reported at
- * once, in the order of the document. JSON Schemas inside it are not looked into.
+ * once, in the order of the document. Whether its inputSchema is one is left to who compiles it.
  */
 export function validateDefinition(value: unknown): Validation {
   // Nothing else may touch a value that is too deep to walk, or is no JSON at all.
@@ -30,6 +31,7 @@ export function validateDefinition(value: unknown): Validation {
   const { document, problems: shapeProblems = [] } = parseDocument(value);
   const list = problemList(shapeProblems);
   const outline = outlineOf(value);
+  checkSchemaSize(outline.fields["inputSchema"], list);
   const reads = checkValues(outline, list);
   checkGraph(outline, reads, list);
 
