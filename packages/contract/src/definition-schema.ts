@@ -5,6 +5,7 @@ import {
   StartTrigger,
   WorkflowDefinition,
 } from "./definition.ts";
+import { fieldTexts } from "./definition-fields.ts";
 import { RetryDocument } from "./retry.ts";
 import { ChoiceStep } from "./steps/choice.ts";
 import { ErrorHandler, Transitions } from "./steps/common.ts";
@@ -13,7 +14,8 @@ import { EmitEventStep } from "./steps/emit-event.ts";
 import { EndStep } from "./steps/end.ts";
 import { EventWaitStep } from "./steps/event-wait.ts";
 import { SetStep } from "./steps/set.ts";
-import { MapStep, ParallelStep, StepDocument, StepList } from "./steps/step.ts";
+import type { StepType } from "./steps/step.ts";
+import { MapStep, ParallelStep, STEP_TYPES, StepDocument, StepList } from "./steps/step.ts";
 import { SubWorkflowStep } from "./steps/sub-workflow.ts";
 import { TaskStep } from "./steps/task.ts";
 
@@ -55,16 +57,90 @@ export function definitionJsonSchema(): Readonly<Record<string, unknown>> {
     metadata: parts,
     override: ({ jsonSchema }) => withoutNoise(jsonSchema),
   }) as Record<string, unknown>;
+  const ownParts = withoutIds($defs as Readonly<Record<string, object>>);
   return {
     $schema,
     title: "Millrace workflow definition",
-    ...own,
-    $defs: withoutIds($defs as Readonly<Record<string, object>>),
+    ...withTexts("Definition", own),
+    $defs: Object.fromEntries(
+      Object.entries(ownParts).map(([name, part]) => [
+        name,
+        withTexts(name, toldApart(name, part)),
+      ]),
+    ),
   };
 }
 
+/**
+ * Editors report what is wrong with the type that a step has, and not that it fits none of ten; and
+ * what zod checks by a function is written out.
+ */
+function toldApart(name: string, part: Part): Part {
+  if (name === "DelayStep") {
+    return { ...part, oneOf: [{ required: ["duration"] }, { required: ["until"] }] };
+  }
+  if (name !== "Step") return part;
+  const { oneOf: _, ...rest } = part;
+  return {
+    ...rest,
+    type: "object",
+    required: ["stepId", "type"],
+    properties: { type: { enum: STEP_TYPES } },
+    allOf: STEP_TYPES.map((type) => ({
+      if: { properties: { type: { const: type } }, required: ["type"] },
+      // oxlint-disable-next-line unicorn/no-thenable -- the keyword of JSON Schema
+      then: { $ref: `#/$defs/${partOfType[type]}` },
+    })),
+  };
+}
+
+const partOfType: Readonly<Record<StepType, string>> = {
+  TASK: "TaskStep",
+  EVENT_WAIT: "EventWaitStep",
+  DELAY: "DelayStep",
+  CHOICE: "ChoiceStep",
+  SET: "SetStep",
+  PARALLEL: "ParallelStep",
+  MAP: "MapStep",
+  SUB_WORKFLOW: "SubWorkflowStep",
+  EMIT_EVENT: "EmitEventStep",
+  END: "EndStep",
+};
+
+type Part = Readonly<Record<string, unknown>>;
+
+/** With what each field means, also those of the objects inside it. */
+function withTexts(place: string, part: Part): Part {
+  const inside = Object.entries(part).map(([key, value]) => {
+    if (key === "properties") return [key, fieldsWithTexts(place, value as Record<string, Part>)];
+    if (key === "items" || key === "additionalProperties") {
+      return [key, isPart(value) ? withTexts(place, value) : value];
+    }
+    if (key === "anyOf" && Array.isArray(value)) {
+      return [key, value.map((each: Part) => withTexts(place, each))];
+    }
+    return [key, value];
+  });
+  return Object.fromEntries(inside) as Part;
+}
+
+function fieldsWithTexts(place: string, fields: Readonly<Record<string, Part>>): Part {
+  return Object.fromEntries(
+    Object.entries(fields).map(([name, part]) => {
+      const text = fieldTexts[`${place}.${name}`] ?? fieldTexts[name];
+      return [name, { ...withTexts(name, part), ...text }];
+    }),
+  );
+}
+
+function isPart(value: unknown): value is Part {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
 /** The names of parts are no keywords of JSON Schema. */
-function withoutIds(definitions: Readonly<Record<string, object>> = {}): object {
+function withoutIds(
+  definitions: Readonly<Record<string, object>> = {},
+): Readonly<Record<string, Part>> {
   return Object.fromEntries(
     Object.entries(definitions).map(([name, schema]) => [
       name,

@@ -7,6 +7,8 @@ export {
   StartTrigger,
   WorkflowDefinition,
 } from "./definition.ts";
+export { fieldTexts } from "./definition-fields.ts";
+export type { FieldText } from "./definition-fields.ts";
 export { definitionJsonSchema } from "./definition-schema.ts";
 export {
   isJsonArray,

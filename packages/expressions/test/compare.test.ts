@@ -1,3 +1,4 @@
+import { ok } from "node:assert/strict";
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { implies, isContradiction, overlapOf, parseExpression } from "../src/index.ts";
@@ -57,11 +58,11 @@ test(`what is said of random conditions holds for all values (seed ${seed})`, ()
 
       if (implies(first, second)) {
         said.implied += 1;
-        for (const scope of scopes) expect(!holds(first, scope) || holds(second, scope)).toBe(true);
+        ok(scopes.every((scope) => !holds(first, scope) || holds(second, scope)));
       }
       if (isContradiction(first)) {
         said.contradicted += 1;
-        for (const scope of scopes) expect(holds(first, scope)).toBe(false);
+        ok(scopes.every((scope) => !holds(first, scope)));
       }
       const both = overlapOf(first, second);
       if (both === undefined) return;

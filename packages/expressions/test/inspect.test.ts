@@ -1,3 +1,4 @@
+import { ok } from "node:assert/strict";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { ExpressionError, functions, inspect, methods, parseExpression } from "../src/index.ts";
@@ -154,9 +155,9 @@ test.each(functions.map(({ name, parameters }) => [name, parameters] as const))(
       const isTaken =
         parameters === "" || takes === undefined || (type !== undefined && takes.includes(type));
       const result = valueOf(source);
-      expect(result === undefined || isTaken, `${source} takes what it should not`).toBe(true);
+      ok(result === undefined || isTaken, `${source} takes what it should not`);
       if (result === undefined || gives === undefined) continue;
-      expect(gives, source).toContain(typeOf(result.value));
+      expect([source, ...gives]).toContain(typeOf(result.value));
       expect(isOnly(inspect(expression, {}).shape, ...gives)).toBe(true);
     }
   },
@@ -167,7 +168,7 @@ test("what methods give is what their examples give", () => {
   expect(known.length).toBeGreaterThan(20);
   for (const { name, example } of known) {
     const [source] = example;
-    expect(methodResults.get(name), source).toContain(typeOf(valueOf(source)?.value));
+    expect([source, ...(methodResults.get(name) ?? [])]).toContain(typeOf(valueOf(source)?.value));
   }
 });
 

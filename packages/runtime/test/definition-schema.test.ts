@@ -1,5 +1,5 @@
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
-import { definitionJsonSchema } from "@millrace/contract";
+import { definitionJsonSchema, fieldTexts, PROBLEM_CODES } from "@millrace/contract";
 import { Ajv2020 } from "ajv/dist/2020.js";
 import { expect, test } from "vitest";
 
@@ -8,7 +8,10 @@ const read = (path: string): unknown => JSON.parse(readFileSync(new URL(path, ro
 
 const validate = new Ajv2020({ strict: false, allErrors: true }).compile(definitionJsonSchema());
 
+const folder = "test/fixtures/definitions";
+
 const documents = [
+  ...readdirSync(new URL(`${folder}/good`, root)).map((name) => `${folder}/good/${name}`),
   ...readdirSync(new URL("test/fixtures/definitions", root))
     .filter((name) => name.endsWith(".json"))
     .map((name) => `test/fixtures/definitions/${name}`),
@@ -41,6 +44,68 @@ test.each([
   ],
 ])("%s does not fit it", (_, document) => {
   expect(validate(document)).toBe(false);
+});
+
+interface Broken {
+  readonly problems: readonly { readonly code: string }[];
+  readonly document: unknown;
+}
+
+/** Codes of the shape that a schema can find; the rest are found by those who walk the document. */
+const ofTheShape = new Set<string>(
+  PROBLEM_CODES.filter((code) => !["NOT_JSON", "TOO_DEEP", "BAD_CHARACTER"].includes(code)),
+);
+const misshapen = readdirSync(new URL(`${folder}/broken`, root)).filter((name) =>
+  (read(`${folder}/broken/${name}`) as Broken).problems.some(({ code }) => ofTheShape.has(code)),
+);
+
+test.each(misshapen)("%s, whose shape is broken, does not fit it", (name) => {
+  expect(validate((read(`${folder}/broken/${name}`) as Broken).document)).toBe(false);
+});
+
+test("what is wrong with a step is said of its own type alone", () => {
+  validate({ id: "a", steps: [{ stepId: "a", type: "TASK", taskid: "x" }] });
+
+  const found = (validate.errors ?? []).filter(({ keyword }) => keyword !== "if");
+  expect(found.map(({ keyword }) => keyword).toSorted()).toEqual([
+    "additionalProperties",
+    "required",
+  ]);
+});
+
+interface Part {
+  readonly properties?: Readonly<Record<string, Part>>;
+  readonly description?: string;
+  readonly examples?: readonly unknown[];
+}
+
+/** Every field in it, with the parts around it. */
+function fieldsIn(part: unknown, path = ""): readonly (readonly [string, Part])[] {
+  if (typeof part !== "object" || part === null) return [];
+  const { properties = {} } = part as Part;
+  // What only tells apart is said where it is.
+  const own = path.endsWith("/if") ? [] : Object.entries(properties);
+  return [
+    ...own.map(([name, each]) => [`${path}/${name}`, each] as const),
+    ...Object.entries(part).flatMap(([key, each]) => fieldsIn(each, `${path}/${key}`)),
+  ];
+}
+
+test("an editor can say of every field what it means, by examples that fit", () => {
+  const schema = definitionJsonSchema();
+  const ajv = new Ajv2020({ strict: false }).addSchema(schema, "definition");
+  const fields = fieldsIn(schema).filter(([path]) => !/\/(?:if|examples)\//.test(path));
+  expect(fields.length).toBeGreaterThan(150);
+
+  expect(fields.filter(([, { description }]) => !description).map(([path]) => path)).toEqual([]);
+  const known = new Set(fields.map(([path]) => path.slice(path.lastIndexOf("/") + 1)));
+  const texts = Object.keys(fieldTexts).map((name) => name.slice(name.lastIndexOf(".") + 1));
+  expect(texts.filter((name) => !known.has(name))).toEqual([]);
+
+  for (const [path, { examples = [], ...part }] of fields) {
+    const fits = ajv.compile(JSON.parse(JSON.stringify(part).replaceAll('"#/', '"definition#/')));
+    for (const example of examples) expect([path, example, fits(example)]).toContain(true);
+  }
 });
 
 test("every part of it has a name", () => {

@@ -187,7 +187,7 @@ describe("a sound definition with a slip in it", () => {
         const checked = validateDefinition(mutant);
         if (checked.document === undefined) {
           tally.refused += 1;
-          expect(checked.problems.length).toBeGreaterThan(0);
+          ok(checked.problems.length > 0);
           return;
         }
         tally.passed += 1;
