@@ -45,7 +45,7 @@ export const definitionCodes = {
   UNKNOWN_FUNCTION: "a function that is not in the table",
   UNKNOWN_METHOD: "a method that no value has",
   WRONG_ARGUMENTS: "too few or too many arguments",
-  FORBIDDEN_PROPERTY: "__proto__, prototype or constructor",
+  FORBIDDEN_PROPERTY: "a read of `__proto__`, `prototype` or `constructor`",
   COMPUTED_STEPS: "a step that is not named in the source",
   TOO_LONG: "an expression that is too long",
   TOO_MANY: "a value with too many expressions in it",
