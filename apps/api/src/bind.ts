@@ -27,6 +27,7 @@ import {
   readInstance,
   tenantOf,
 } from "@millrace/store";
+import { deadLettersOf } from "./dead-letters.ts";
 import { historyPage } from "./history.ts";
 import { operationsOf } from "./operations.ts";
 import { planView } from "./plan-view.ts";
@@ -136,6 +137,7 @@ export function bindRuntime(services: Services): Runtime {
       return outcomes.map((outcome) => ("error" in outcome ? outcome : { event: outcome }));
     },
 
+    ...deadLettersOf(services),
     ...operationsOf(services),
     async readiness() {
       const { status, checks, required } = await readiness();

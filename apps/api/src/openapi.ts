@@ -93,6 +93,7 @@ const TAGS = [
   { name: "definitions", description: "Workflow definitions and their immutable versions." },
   { name: "instances", description: "Started workflows: start, read, wait, list, cancel." },
   { name: "events", description: "Facts from outside that waits, cancels and starts listen for." },
+  { name: "dead letters", description: "Steps that killed their workers: list, show, discard." },
   { name: "operations", description: "Health, readiness, metrics and this document." },
 ];
 

@@ -1,12 +1,16 @@
 import type {
   CancelRequest,
   CompensationPlanView,
+  DeadLetterPage,
+  DeadLetterView,
   DefinitionPage,
   DefinitionView,
+  DiscardDeadLetterRequest,
   HistoryPage,
   HistoryQuery,
   InstancePage,
   InstanceView,
+  ListDeadLettersQuery,
   ListDefinitionsQuery,
   ListInstancesQuery,
   PauseRequest,
@@ -122,6 +126,16 @@ export interface Runtime {
     caller: Caller,
     events: readonly PublishEventRequest[],
   ): Promise<readonly Outcome<{ readonly event: PublishEventAnswer }>[]>;
+
+  listDeadLetters(caller: Caller, query: ListDeadLettersQuery): Promise<DeadLetterPage>;
+  /** @throws DeadLetterNotFoundError */
+  readDeadLetter(caller: Caller, id: string): Promise<DeadLetterView>;
+  /** @throws DeadLetterNotFoundError, DeadLetterResolvedError */
+  discardDeadLetter(
+    caller: Caller,
+    id: string,
+    request: DiscardDeadLetterRequest,
+  ): Promise<DeadLetterView>;
 
   /** Figures over the tenant's instances. */
   stats(caller: Caller, workflowId?: string): Promise<StatsView>;

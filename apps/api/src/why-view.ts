@@ -20,6 +20,10 @@ function reasonView(reason: Reason, status: string): WhyReasonView {
   switch (reason.kind) {
     case "ENDED":
       return { kind: reason.kind, message, since: time(reason.since) };
+    case "DEAD_LETTER": {
+      const { error, since } = reason;
+      return { ...reason, message, since: time(since), error: error && errorView(error) };
+    }
     case "STARTS_LATER":
       return { kind: reason.kind, message, until: time(reason.until) };
     case "PAUSED": {
@@ -67,6 +71,8 @@ function messageOf(reason: Reason, status: string): string {
   switch (reason.kind) {
     case "ENDED":
       return `The instance is ${status}: nothing moves it any more.`;
+    case "DEAD_LETTER":
+      return `Step ${reason.stepId} killed its workers and failed the instance: discard dead letter ${reason.deadLetterId ?? "?"} to have undone what was done.`;
     case "STARTS_LATER":
       return `The instance starts at ${reason.until.toISOString()}.`;
     case "PAUSED":

@@ -1,4 +1,4 @@
-import type { InstanceView, SimulationView } from "@millrace/contract";
+import type { DeadLetterView, InstanceView, SimulationView } from "@millrace/contract";
 import { createLog } from "@millrace/telemetry";
 import { type App, createApp } from "../src/app.ts";
 import type { Caller, Runtime } from "../src/runtime.ts";
@@ -52,6 +52,9 @@ export async function createFakeApp(overrides: Partial<Runtime> = {}): Promise<F
     publishEvents: note("publishEvents", (events: readonly unknown[]) =>
       events.map(() => ({ event: published })),
     ),
+    listDeadLetters: note("listDeadLetters", () => ({ items: [], nextCursor: null })),
+    readDeadLetter: note("readDeadLetter", () => ({}) as DeadLetterView),
+    discardDeadLetter: note("discardDeadLetter", () => ({}) as DeadLetterView),
     stats: note("stats", () => ({ ...noFigures, at: NOON, isComplete: true, workflows: [] })),
     workers: async () => ({ items: [] }),
     tasks: note("tasks", () => ({ items: [] })),

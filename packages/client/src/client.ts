@@ -7,6 +7,7 @@ import type {
   TaskList,
   WorkerList,
 } from "@millrace/contract";
+import { type DeadLetterCalls, deadLetterCalls } from "./dead-letters.ts";
 import { type DefinitionCalls, definitionCalls } from "./definitions.ts";
 import { type EventCalls, eventCalls } from "./events.ts";
 import { type InstanceCalls, instanceCalls } from "./instances.ts";
@@ -27,6 +28,7 @@ export class MillraceClient {
   readonly definitions: DefinitionCalls;
   readonly instances: InstanceCalls;
   readonly events: EventCalls;
+  readonly deadLetters: DeadLetterCalls;
   readonly #send: Transport;
 
   constructor(options: ClientOptions = {}) {
@@ -34,6 +36,7 @@ export class MillraceClient {
     this.definitions = definitionCalls(this.#send);
     this.instances = instanceCalls(this.#send);
     this.events = eventCalls(this.#send);
+    this.deadLetters = deadLetterCalls(this.#send);
   }
 
   async health(options: CallOptions = {}): Promise<HealthView> {

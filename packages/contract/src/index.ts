@@ -1,3 +1,13 @@
+export {
+  DEAD_LETTER_STATUSES,
+  DeadLetterId,
+  DeadLetterPage,
+  DeadLetterView,
+  DiscardDeadLetterRequest,
+  LapsedDeliveryView,
+  ListDeadLettersQuery,
+} from "./dead-letters.ts";
+export type { DeadLetterStatus } from "./dead-letters.ts";
 export { BOUNDS } from "./bounds.ts";
 export {
   CancellationTrigger,

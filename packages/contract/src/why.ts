@@ -20,6 +20,7 @@ export const WHY_KINDS = [
   "EVENT_WAIT",
   "EVENT_TAKEN",
   "CHILD_WORKFLOW",
+  "DEAD_LETTER",
 ] as const;
 export type WhyKind = (typeof WHY_KINDS)[number];
 
@@ -66,6 +67,7 @@ export const WhyReasonView = z
       .nullable()
       .optional()
       .meta({ description: "the condition with the instance's values" }),
+    deadLetterId: z.string().nullable().optional(),
     nearMisses: z.array(NearMissView).optional(),
     childId: z.string().optional(),
     childWorkflowId: z.string().optional(),

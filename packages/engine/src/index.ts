@@ -1,6 +1,7 @@
 export { InvariantError } from "./assert.ts";
 export { createSnapshot } from "./decide/start.ts";
 export type { NewInstance } from "./decide/start.ts";
+export { hasOpenDeadLetter } from "./decide/dead-letter.ts";
 export { decide, isNeeds } from "./decide/decide.ts";
 export { canPause } from "./decide/pause.ts";
 export { triggerPath } from "./decide/listen.ts";

@@ -8,6 +8,7 @@ import type { HistoryStep, MemoryInstance } from "../src/fold.ts";
 import { canPause } from "../src/decide/pause.ts";
 import type { HeldSignal, Signal } from "../src/state/signal.ts";
 import type { Snapshot } from "../src/state/snapshot.ts";
+import { hasOpenDeadLetter } from "../src/decide/dead-letter.ts";
 import { executionKey, isSettled } from "../src/state/snapshot.ts";
 import { document, happenings } from "./arbitraries.ts";
 import { happeningsOf } from "./support/happen.ts";
@@ -117,6 +118,56 @@ test("every instance settles, every step that began with it, and nothing moves i
   ];
   expect([...reached.keys()].toSorted()).toEqual(ends.toSorted());
 });
+
+test("after a step was poisoned nothing is undone until its dead letter is discarded, and then all that is undoable", () => {
+  let seen = 0;
+  check((definition, numbers) => {
+    const poisoned = poison(definition, (numbers[0] ?? 0) % 8);
+    const { snapshot } = poisoned.stored.instance;
+    if (!hasOpenDeadLetter(snapshot)) return;
+    seen += 1;
+    expect(snapshot).toMatchObject({ status: "FAILED", compensation: null });
+
+    const discarded = happen(poisoned, { kind: "signal", signal: discard });
+    const settled = work(discarded);
+
+    const { compensation } = settled.stored.instance.snapshot;
+    const isUndone = definition.compensateOnFailure && definition.compensationSteps.size > 0;
+    expect(compensation?.status.startsWith("COMPLETED") ?? false).toBe(isUndone);
+    const folded = fold(definition, snapshotOf(definition), settled.history);
+    expect(folded.snapshot).toEqual(settled.stored.instance.snapshot);
+    const { decision } = commit(definition, settled.stored, [discard], settled.now);
+    expect(decision.snapshot).toBe(settled.stored.instance.snapshot);
+  });
+  expect(seen).toBeGreaterThan(0);
+});
+
+const discard: Signal = { kind: "deadLetterDiscarded", actor: "user:ada", reason: null };
+
+/** Lets all go well, until after some things the first step that runs kills its workers. */
+function poison(definition: Definition, after: number): Run {
+  return work(begin(definition), (all, turn) =>
+    turn < after
+      ? undefined
+      : all.find(({ kind, ...what }) => "signal" in what && what.signal.kind === "poisoned"),
+  );
+}
+
+/** Lets the first thing that can happen happen, or the one that is chosen, until it has settled. */
+function work(
+  from: Run,
+  choose: (all: readonly Happening[], turn: number) => Happening | undefined = () => undefined,
+): Run {
+  let run = from;
+  for (let turn = 0; !isSettled(run.stored.instance.snapshot); turn++) {
+    ok(turn < maxHappenings, "it never ends");
+    const all = happeningsOf(run.definition, run.stored);
+    const happening = choose(all, turn) ?? all[0];
+    ok(happening !== undefined, "stuck: nothing can happen any more");
+    run = happen(run, happening);
+  }
+  return run;
+}
 
 test("folding the history gives the snapshot and the rows", () => {
   check((definition, numbers) => {

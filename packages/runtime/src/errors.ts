@@ -65,6 +65,22 @@ export class InstanceNotFoundError extends MillraceError {
   }
 }
 
+export class DeadLetterNotFoundError extends MillraceError {
+  override readonly name = "DeadLetterNotFoundError";
+  readonly code = "DEAD_LETTER_NOT_FOUND";
+  constructor(id: string) {
+    super(`there is no dead letter ${id}`);
+  }
+}
+
+export class DeadLetterResolvedError extends MillraceError {
+  override readonly name = "DeadLetterResolvedError";
+  readonly code = "DEAD_LETTER_RESOLVED";
+  constructor(id: string, status: string) {
+    super(`dead letter ${id} is ${status}: there is nothing left to do with it`);
+  }
+}
+
 export class VersionNotFoundError extends MillraceError {
   override readonly name = "VersionNotFoundError";
   readonly code = "VERSION_NOT_FOUND";

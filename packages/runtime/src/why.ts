@@ -1,4 +1,4 @@
-import { explainWait, isSettled, mergeReads, noReads } from "@millrace/engine";
+import { explainWait, hasOpenDeadLetter, isSettled, mergeReads, noReads } from "@millrace/engine";
 import type {
   Definition,
   EventFact,
@@ -8,7 +8,13 @@ import type {
   WaitRef,
   WorkflowError,
 } from "@millrace/engine";
-import { liveWorkers, loadReads, readInstance, recentEvents } from "@millrace/store";
+import {
+  listDeadLetters,
+  liveWorkers,
+  loadReads,
+  readInstance,
+  recentEvents,
+} from "@millrace/store";
 import type { InstanceRead, LiveWorker, StepRead, TimerRead, WaitRead } from "@millrace/store";
 import { InstanceNotFoundError } from "./errors.ts";
 import { factOf } from "./match-event.ts";
@@ -31,6 +37,14 @@ interface AtStep {
 
 export type Reason =
   | { readonly kind: "ENDED"; readonly since: Date | null }
+  | {
+      /** It failed, and an operator is to say what becomes of it. */
+      readonly kind: "DEAD_LETTER";
+      readonly deadLetterId: string | null;
+      readonly stepId: string;
+      readonly since: Date | null;
+      readonly error: WorkflowError | null;
+    }
   | { readonly kind: "STARTS_LATER"; readonly until: Date }
   | {
       readonly kind: "PAUSED";
@@ -128,6 +142,9 @@ export async function whyInstance(
   if (read === undefined) throw new InstanceNotFoundError(instanceId);
   const { snapshot } = read;
   const at = services.clock.now();
+  if (hasOpenDeadLetter(snapshot)) {
+    return { snapshot, at, reasons: [await deadLetterReason(services, snapshot)] };
+  }
   if (isSettled(snapshot)) {
     return { snapshot, at, reasons: [{ kind: "ENDED", since: snapshot.completedAt }] };
   }
@@ -149,6 +166,21 @@ export async function whyInstance(
   );
   const steps = read.steps.flatMap((step) => stepReason(step, read, workers) ?? []);
   return { snapshot, at, reasons: [...startReason(read), ...steps, ...waiting] };
+}
+
+async function deadLetterReason(
+  { database: { db } }: Services,
+  { tenantId, id: instanceId, error, completedAt }: Snapshot,
+): Promise<Reason> {
+  const filter = { status: "OPEN", instanceId } as const;
+  const { items } = await listDeadLetters(db, tenantId, filter, { limit: 1 });
+  return {
+    kind: "DEAD_LETTER",
+    deadLetterId: items[0]?.id ?? null,
+    stepId: error?.stepId ?? "",
+    since: completedAt,
+    error,
+  };
 }
 
 function startReason({ snapshot, timers }: InstanceRead): readonly Reason[] {

@@ -38,6 +38,8 @@ export interface Draft extends Key {
   readonly clears: readonly CommandOf<"clearTimer">[];
   readonly heldSteps: readonly HeldPlace[];
   readonly heldTimers: readonly (HeldPlace & { readonly timer: string })[];
+  readonly opensLetter: CommandOf<"openDeadLetter"> | undefined;
+  readonly resolvesLetter: CommandOf<"resolveDeadLetter"> | undefined;
   readonly settles: boolean;
   readonly starts: readonly CommandOf<"startChild">[];
   readonly sends: readonly ChildSignalInsert[];
@@ -178,6 +180,8 @@ export function draftOf(commit: Commit): Draft {
       executions.map((place) => ({ ...place, isHeld })),
     ),
     heldTimers: holds.flatMap(({ timers, isHeld }) => timers.map((each) => ({ ...each, isHeld }))),
+    opensLetter: commands.find((command) => command.kind === "openDeadLetter"),
+    resolvesLetter: commands.find((command) => command.kind === "resolveDeadLetter"),
     settles,
     starts: commands.filter((command) => command.kind === "startChild"),
     sends: commands.flatMap((command) => sendOf(next, command) ?? []),

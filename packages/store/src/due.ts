@@ -1,4 +1,5 @@
 import type { RetryPolicy } from "@millrace/engine";
+import { lapseOf } from "./dead-letters.ts";
 import { dueColumns, dueStepOf } from "./due-step.ts";
 import type { DueRow, DueStep } from "./due-step.ts";
 import { storedEventColumns, storedEventOf } from "./events.ts";
@@ -99,7 +100,7 @@ interface LapsedRow extends DueRow {
 const lapsedSteps = prepared(
   "lapsed_steps",
   `with lapsed as materialized (
-    select ${dueColumns}, s.lapses + 1 as lapses,
+    select ${dueColumns}, s.lapses + 1 as lapses, ${lapseOf} as lapse,
       coalesce(w.beat_at, s.started_at, s.created_at) as silent_since
     from step_executions s
     left join workers w on w.id = s.worker_id
@@ -112,13 +113,14 @@ const lapsedSteps = prepared(
     update step_executions s
     set status = 'PENDING', fence = s.fence + 1, worker_id = null, carrier = null,
       look_at = case when not s.held then statement_timestamp() + interval '30 s' end, looks = 0,
-      due_at = null, due_clock = null, timeout_at = null, lapses = x.lapses
+      due_at = null, due_clock = null, timeout_at = null, lapses = x.lapses,
+      lapse_log = coalesce(s.lapse_log, '[]') || x.lapse
     from lapsed x
     where ${samePlace} and x.lapses < $2
     returning ${dueColumns}, s.lapses, x.silent_since, true as is_free)
   select * from freed
   union all
-  select *, false from lapsed where lapses >= $2`,
+  select ${dueColumns}, s.lapses, s.silent_since, false from lapsed s where s.lapses >= $2`,
 );
 
 /** An attempt whose clock ran out, and whose worker has not said so. */

@@ -35,19 +35,23 @@ export async function registerWorker(db: Db, worker: WorkerEntry): Promise<void>
 
 /** @returns False where the worker is gone, or was silent for so long that others may have its steps. */
 export async function beat(db: Db, workerId: string): Promise<boolean> {
-  return (await run<{ ok: boolean }>(db, prepared("beat", pulse), [workerId])).length > 0;
+  return (await run<{ ok: boolean }>(db, prepared("beat", pulse), [workerId, null])).length > 0;
 }
 
 /** One row, touched by its own worker only: an update in place, as no index has the time. */
-const pulse = `update workers set beat_at = clock_timestamp()
+const pulse = `update workers set beat_at = clock_timestamp(), rss_bytes = coalesce($2::bigint, rss_bytes)
   where id = $1 and beat_at > clock_timestamp() - interval '${staleBeatMs} ms'
   returning true as ok`;
 
 export interface BeatConnection {
   /** Ahead of the first pulse. @throws DatabaseUnavailableError */
   connect(): Promise<void>;
-  /** As `beat`. @throws DatabaseUnavailableError */
-  pulse(workerId: string): Promise<boolean>;
+  /**
+   * As `beat`, and says how much memory the process has.
+   *
+   * @throws DatabaseUnavailableError
+   */
+  pulse(workerId: string, rssBytes?: number): Promise<boolean>;
   close(): Promise<void>;
 }
 
@@ -87,8 +91,11 @@ export function openBeat(url: string): BeatConnection {
 
   return {
     connect: () => using(async () => {}),
-    pulse: (workerId) =>
-      using(async (connection) => (await connection.query(pulse, [workerId])).rows.length > 0),
+    pulse: (workerId, rssBytes) =>
+      using(async (connection) => {
+        const { rows } = await connection.query(pulse, [workerId, rssBytes ?? null]);
+        return rows.length > 0;
+      }),
     async close() {
       await client?.end();
       client = undefined;

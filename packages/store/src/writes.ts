@@ -1,4 +1,6 @@
+import { lapseOf } from "./dead-letters.ts";
 import type { Draft } from "./draft.ts";
+import { jsonText } from "./json.ts";
 import { engineRev } from "@millrace/engine";
 import { prepared, type Db } from "./statement.ts";
 import { rowSource, type Column, type RowSource, type Value } from "./unnest.ts";
@@ -116,6 +118,8 @@ export function childWrites(
     heldSteps: parameters.addRows(heldSteps, drafts, (draft) => draft.heldSteps),
     heldTimers: parameters.addRows(heldTimers, drafts, (draft) => draft.heldTimers),
     settles: parameters.addRows(settled, drafts, (draft) => (draft.settles ? [undefined] : [])),
+    letters: parameters.addRows(deadLetters, drafts, letterOf),
+    resolutions: parameters.addRows(resolutions, drafts, resolutionOf),
     shapes: parameters.addRows(waitShapes, drafts.slice(0, 1), () => shaped),
   };
   const sections = [
@@ -133,6 +137,8 @@ export function childWrites(
       where ${isWritten} and ${samePlace("t")} and t.kind = x.kind)`,
     from.heldSteps && holdSteps(from.heldSteps),
     from.heldTimers && holdTimers(from.heldTimers),
+    from.letters && insertDeadLetters(from.letters),
+    from.resolutions && resolveDeadLetters(from.resolutions),
     ...(from.settles === undefined ? [] : settle(from.settles)),
   ];
   return {
@@ -347,6 +353,62 @@ const heldTimers = ownedSource<Draft["heldTimers"][number]>({
   kind: { type: "text", of: ({ timer }) => timer },
   held: { type: "boolean", of: ({ isHeld }) => isHeld },
 });
+
+/** With what is known of the workers: of those before from the row, of the last one from its beat. */
+function insertDeadLetters(from: From): string {
+  return `lettered as (
+    insert into dead_letters (tenant_id, instance_id, workflow_id, workflow_version, path, iteration,
+      step_id, task_id, attempt, error, deliveries, status, created_at)
+    select s.tenant_id, s.instance_id, x.workflow_id, x.workflow_version, s.path, s.iteration,
+      s.step_id, s.task_id, x.attempt, x.error, coalesce(s.lapse_log, '[]') || ${lapseOf}, 'OPEN', x.at
+    from ${from("x")}
+    join step_executions s on ${samePlace("s")}
+    left join workers w on w.id = s.worker_id
+    where ${isWritten})`;
+}
+
+const deadLetters = ownedSource<Letter>({
+  path: { type: "text", of: ({ path }) => path },
+  iteration: { type: "integer", of: ({ iteration }) => iteration },
+  attempt: { type: "integer", of: ({ attempt }) => attempt },
+  error: { type: "json", of: ({ error }) => jsonText(error) },
+  workflow_id: { type: "text", of: ({ workflowId }) => workflowId },
+  workflow_version: { type: "integer", of: ({ workflowVersion }) => workflowVersion },
+  at: { type: "timestamptz", of: ({ at }) => at },
+});
+
+type Letter = NonNullable<Draft["opensLetter"]> & {
+  readonly workflowId: string;
+  readonly workflowVersion: number;
+  readonly at: Date;
+};
+
+function letterOf({ opensLetter, next, at }: Draft): readonly Letter[] {
+  const { workflowId, workflowVersion } = next;
+  return opensLetter === undefined ? [] : [{ ...opensLetter, workflowId, workflowVersion, at }];
+}
+
+function resolveDeadLetters(from: From): string {
+  return `resolved as (
+    update dead_letters d
+    set status = x.outcome, resolved_at = x.at, resolved_by = x.actor, reason = x.reason
+    from ${from("x")}
+    where ${isWritten} and d.tenant_id = ${tenantOf} and d.instance_id = ${instanceOf}
+      and d.status = 'OPEN')`;
+}
+
+const resolutions = ownedSource<Resolution>({
+  outcome: { type: "text", of: ({ outcome }) => outcome },
+  actor: { type: "text", of: ({ actor }) => actor },
+  reason: { type: "text", of: ({ reason }) => reason },
+  at: { type: "timestamptz", of: ({ at }) => at },
+});
+
+type Resolution = NonNullable<Draft["resolvesLetter"]> & { readonly at: Date };
+
+function resolutionOf({ resolvesLetter, at }: Draft): readonly Resolution[] {
+  return resolvesLetter === undefined ? [] : [{ ...resolvesLetter, at }];
+}
 
 /** Nothing waits for an instance that has settled. */
 function settle(from: From): readonly string[] {

@@ -21,7 +21,7 @@ const PLANNED: readonly { readonly url: string; readonly methods: HTTPMethods[] 
   })),
   { url: "/v1/instances::bulk", methods: DO },
   { url: "/v1/stream", methods: READ },
-  ...["schedules", "calendars", "limits", "dead-letters"].flatMap((name) => [
+  ...["schedules", "calendars", "limits"].flatMap((name) => [
     { url: `/v1/${name}`, methods: [...READ, ...DO] },
     { url: `/v1/${name}/:id`, methods: CHANGE },
   ]),
@@ -30,12 +30,8 @@ const PLANNED: readonly { readonly url: string; readonly methods: HTTPMethods[] 
     methods: DO,
   })),
   { url: "/v1/schedules/:id/next", methods: READ },
-  ...["queues", "dead-letters"].flatMap((name) =>
-    ["pause", "resume", "retry", "discard"].map((verb) => ({
-      url: `/v1/${name}/:id/${verb}`,
-      methods: DO,
-    })),
-  ),
+  ...["pause", "resume"].map((verb) => ({ url: `/v1/queues/:id/${verb}`, methods: DO })),
+  { url: "/v1/dead-letters/:id/retry", methods: DO },
 ];
 
 export async function plannedRoutes(app: FastifyInstance): Promise<void> {

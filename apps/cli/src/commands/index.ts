@@ -17,6 +17,7 @@ const LOADERS: Readonly<Record<string, () => Promise<Command>>> = {
   why: async () => (await import("./why.ts")).why,
   plan: async () => (await import("./plan.ts")).plan,
   cancel: async () => (await import("./cancel.ts")).cancel,
+  "dead-letters": async () => (await import("./dead-letters.ts")).deadLetters,
   api: async () => (await import("./serve.ts")).api,
   worker: async () => (await import("./serve.ts")).worker,
   scheduler: async () => (await import("./serve.ts")).scheduler,

@@ -12,6 +12,7 @@ import {
   evaluateTemplate,
   everyExecution,
   everyStep,
+  observeStatus,
   wholeExecutionOf,
 } from "./scope.ts";
 import { note, noteStep, removeLive, settle, updateExecution } from "./turn.ts";
@@ -77,6 +78,19 @@ function noteUncertain(turn: Turn, { path }: LiveExecution): void {
   turn.state.uncertain = [...turn.state.uncertain, path];
   const { compensation, uncertain } = turn.state;
   if (compensation !== null) change(turn, { uncertain });
+}
+
+/**
+ * What runs while the instance fails without being undone at once: nobody awaits it, so that a
+ * compensation that follows can only say that its outcome is unknown.
+ */
+export function noteInFlight(turn: Turn): void {
+  for (const execution of Object.values(turn.state.live)) {
+    const { phase, stepId } = execution;
+    if (!turn.definition.compensationFor.has(stepId)) continue;
+    const isRunning = phase === "ACTIVE" && observeStatus(turn, execution) === "RUNNING";
+    if (isRunning || phase === "AWAITED") noteUncertain(turn, execution);
+  }
 }
 
 /** Freezes the plan once nothing is in flight any more, and starts its first step. */

@@ -7,6 +7,7 @@ import { isSettled } from "../state/snapshot.ts";
 import { isTerminal } from "../state/status.ts";
 import { requestCancel, triggerCancel } from "./cancel.ts";
 import { refuseChild, takeChildEnd } from "./child-end.ts";
+import { discardDeadLetter } from "./dead-letter.ts";
 import { completeIfDone } from "./end.ts";
 import { failAttempt, poison, succeed, timeOutAttempt } from "./finish-step.ts";
 import { refreshKeys } from "./listen.ts";
@@ -67,10 +68,12 @@ function applyHeld(turn: Turn, held: Held): void {
   if ("signal" in held) apply(turn, held.signal);
   else if (isHeld(turn, held.execution)) leaveHeld(turn, held.execution);
 }
+/** What an operator may do with an instance that has settled: nothing else changes it any more. */
+const reopens: ReadonlySet<Signal["kind"]> = new Set(["deadLetterDiscarded"]);
 
 /** The one switch. Each case finds what the signal speaks of, or lets it go as void. */
 function apply(turn: Turn, signal: Signal): void {
-  if (isSettled(turn.state)) return;
+  if (isSettled(turn.state) && !reopens.has(signal.kind)) return;
 
   switch (signal.kind) {
     case "observedRunning":
@@ -87,6 +90,8 @@ function apply(turn: Turn, signal: Signal): void {
       return withLive(turn, signal, (execution) => timeOutAttempt(turn, execution, signal));
     case "poisoned":
       return withLive(turn, signal, (execution) => poison(turn, execution, signal.deliveries));
+    case "deadLetterDiscarded":
+      return discardDeadLetter(turn, signal);
     case "timerFired":
       return fireTimer(turn, signal);
     case "eventMatched":

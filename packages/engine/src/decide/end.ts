@@ -1,7 +1,8 @@
 import type { Json } from "@millrace/expressions";
-import type { Cancellation, WorkflowError } from "../state/snapshot.ts";
+import type { Cancellation, LiveExecution, WorkflowError } from "../state/snapshot.ts";
 import { isTerminal } from "../state/status.ts";
-import { beginCompensation } from "./compensate.ts";
+import { beginCompensation, noteInFlight } from "./compensate.ts";
+import { openDeadLetter, resolveDeadLetter } from "./dead-letter.ts";
 import { expressionError } from "./evaluate.ts";
 import { closeTriggers } from "./listen.ts";
 import { evaluateTemplate, wholeExecutionOf } from "./scope.ts";
@@ -52,7 +53,9 @@ export function completeWith(turn: Turn, output: Json): void {
 
 /** A poisoned step is for an operator to look at: what was done stays as it is until then. */
 export function failInstance(turn: Turn, error: WorkflowError): void {
-  const compensating = turn.definition.compensateOnFailure && error.kind !== "POISONED";
+  const { compensateOnFailure } = turn.definition;
+  const compensating = compensateOnFailure && error.kind !== "POISONED";
+  if (compensateOnFailure && !compensating) noteInFlight(turn);
   stopLive(turn, `the instance failed: ${error.message}`, compensating);
   closeTriggers(turn, { unheard: true });
   changeStatus(turn, "FAILED");
@@ -61,9 +64,16 @@ export function failInstance(turn: Turn, error: WorkflowError): void {
   compensateOrSettle(turn, compensating);
 }
 
+/** An operator is to say what becomes of it. */
+export function failPoisoned(turn: Turn, execution: LiveExecution, error: WorkflowError): void {
+  failInstance(turn, error);
+  openDeadLetter(turn, execution, error);
+}
+
 export function cancelInstance(turn: Turn, cancellation: Cancellation): void {
   const { shouldCompensate, requestedBy } = cancellation;
   turn.state.cancellation = cancellation;
+  resolveDeadLetter(turn, "DISCARDED", requestedBy, cancellation.reason);
   stopLive(turn, "the instance was cancelled", shouldCompensate);
   closeTriggers(turn, { unheard: false });
   changeStatus(turn, "CANCELLED");

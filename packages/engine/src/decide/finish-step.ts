@@ -11,7 +11,7 @@ import {
   settleAwaited,
 } from "./compensate.ts";
 import { abortAttempt, callOf, requestJob } from "./dispatch.ts";
-import { failInstance } from "./end.ts";
+import { failPoisoned } from "./end.ts";
 import { after, clockMs, isValueError } from "./evaluate.ts";
 import { settleCompleted, settleFailed } from "./execution.ts";
 import { hold, isPaused } from "./pause.ts";
@@ -90,7 +90,7 @@ export function poison(turn: Turn, execution: LiveExecution, deliveries: number)
     removeLive(turn, execution);
     settleFailed(turn, execution, error);
     if (isPaused(turn)) hold(turn, execution, error);
-    else failInstance(turn, error);
+    else failPoisoned(turn, execution, error);
   }
 }
 

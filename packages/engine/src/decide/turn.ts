@@ -20,7 +20,7 @@ import type {
   TimerKind,
   WorkflowError,
 } from "../state/snapshot.ts";
-import { executionKey } from "../state/snapshot.ts";
+import { executionKey, isSettled } from "../state/snapshot.ts";
 import type { InstanceStatus, StepStatus } from "../state/status.ts";
 import { instanceChanges, isTerminal } from "../state/status.ts";
 
@@ -59,6 +59,7 @@ export interface Turn {
   readonly backlog: Held[];
   /** `state.live` is a copy of this turn's own. */
   ownsLive: boolean;
+  deadLetter: CommandOf<"openDeadLetter"> | CommandOf<"resolveDeadLetter"> | undefined;
   /** Steps walked through without work outside. */
   walked: number;
   settled: boolean;
@@ -100,6 +101,7 @@ export function openTurn(definition: Definition, before: Snapshot, reads: Reads,
     agenda: [],
     backlog: [],
     ownsLive: false,
+    deadLetter: undefined,
     walked: 0,
     settled: false,
   };
@@ -118,6 +120,7 @@ export function closeTurn(turn: Turn): Decision {
   ];
   const holding = holdOrLetGo(turn);
   if (holding !== undefined) commands.push(holding);
+  if (turn.deadLetter !== undefined) commands.push(turn.deadLetter);
   if (turn.settled) commands.push({ kind: "settle" }, ...reportOfEnd(turn));
   const changed = turn.entries.length > 0 || commands.length > 0 || turn.updates.size > 0;
   // The turn is over, so that its state need not be copied.
@@ -133,10 +136,10 @@ export function closeTurn(turn: Turn): Decision {
   };
 }
 
-/** A parent that waits hears of it when nothing about this instance moves by itself any more. */
-function reportOfEnd({ state }: Turn): readonly Command[] {
+/** A parent that waits hears of it, once, when nothing about this instance moves by itself any more. */
+function reportOfEnd({ before, state }: Turn): readonly Command[] {
   const { parent, status, error, cancellation } = state;
-  if (parent?.awaited !== true || !isTerminal(status)) return [];
+  if (parent?.awaited !== true || !isTerminal(status) || isSettled(before)) return [];
   return [{ kind: "reportEnd", parent, status, error, reason: cancellation?.reason ?? null }];
 }
 

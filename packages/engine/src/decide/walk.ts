@@ -2,7 +2,7 @@ import type { Json } from "@millrace/expressions";
 import { defined } from "../assert.ts";
 import type { Step, Transitions } from "../definition/definition.ts";
 import type { LiveExecution, Place, WorkflowError } from "../state/snapshot.ts";
-import { failInstance } from "./end.ts";
+import { failInstance, failPoisoned } from "./end.ts";
 import { enterStep } from "./enter.ts";
 import { expressionError } from "./evaluate.ts";
 import {
@@ -88,7 +88,7 @@ export function leaveHeld(turn: Turn, execution: LiveExecution): void {
   removeLive(turn, execution);
   const current = stepOf(turn, settled.stepId);
   if (error === undefined) enter(turn, leave(turn, current, settled));
-  else if (error.kind === "POISONED") failInstance(turn, error);
+  else if (error.kind === "POISONED") failPoisoned(turn, settled, error);
   else enter(turn, routeError(turn, current, settled.within, error));
 }
 

@@ -170,6 +170,20 @@ export type Command =
         readonly iteration: number;
       }[];
     }
+  | {
+      /** A step killed its workers: for an operator, with what is known of them. */
+      readonly kind: "openDeadLetter";
+      readonly path: string;
+      readonly iteration: number;
+      readonly attempt: number;
+      readonly error: WorkflowError;
+    }
+  | {
+      readonly kind: "resolveDeadLetter";
+      readonly outcome: "RETRIED" | "DISCARDED";
+      readonly actor: string;
+      readonly reason: string | null;
+    }
   /** The instance settled: whatever waits and timers it still has go in the same commit. */
   | { readonly kind: "settle" };
 

@@ -72,6 +72,11 @@ export type Signal =
     } & ExecutionRef)
   | ({ readonly kind: "poisoned"; readonly deliveries: number } & ExecutionRef)
   | {
+      readonly kind: "deadLetterDiscarded";
+      readonly reason: string | null;
+      readonly actor: string;
+    }
+  | {
       readonly kind: "timerFired";
       readonly timer: TimerKind;
       /** Empty path for the instance's own timers. */

@@ -191,10 +191,104 @@ describe("a poisoned step", () => {
 
     expect(simulation.snapshot).toMatchObject({
       status: "FAILED",
-      error: { kind: "POISONED", stepId: "b", details: { deliveries: 5 } },
+      error: { kind: "POISONED", stepId: "b", details: { deliveries: 5, deadLetter: "OPEN" } },
       compensation: null,
     });
     expect(simulation.statuses()).toEqual({ a: "COMPLETED", b: "FAILED" });
+  });
+
+  const twoSteps = (more: object = {}) =>
+    define({
+      steps: [{ stepId: "a", transitions: { default: "b" } }, { stepId: "b" }],
+      compensationSteps: [{ stepId: "undo_a", compensationFor: "a" }],
+      ...more,
+    });
+  const poisoned = (definition = twoSteps()) => {
+    const simulation = simulate(definition);
+    simulation.start();
+    simulation.succeed("a");
+    simulation.claim("b");
+    const decision = simulation.send({ ...poison, path: "b" });
+    return { simulation, decision };
+  };
+  const discard = { kind: "deadLetterDiscarded", actor: "user:ada", reason: "no" } as const;
+
+  test("opens a dead letter in the commit that fails the instance", () => {
+    const { decision } = poisoned();
+
+    expect(decision.commands).toContainEqual({
+      kind: "openDeadLetter",
+      path: "b",
+      iteration: 1,
+      attempt: 1,
+      error: expect.objectContaining({ kind: "POISONED", details: { deliveries: 5 } }),
+    });
+  });
+
+  test("is undone from when its dead letter is discarded, once", () => {
+    const { simulation } = poisoned();
+
+    const { commands, entries } = simulation.send(discard);
+    const again = simulation.send(discard);
+    simulation.succeed("undo_a");
+
+    expect(commands).toContainEqual({
+      kind: "resolveDeadLetter",
+      outcome: "DISCARDED",
+      actor: "user:ada",
+      reason: "no",
+    });
+    expect(entries[0]).toMatchObject({ type: "workflow.deadLetter.discarded", actor: "user:ada" });
+    expect(again.commands).toEqual([]);
+    expect(simulation.snapshot).toMatchObject({
+      status: "FAILED",
+      error: { kind: "POISONED", details: { deadLetter: "DISCARDED" } },
+      compensation: { status: "COMPLETED", completed: ["undo_a"] },
+    });
+  });
+
+  test("stays as it is when discarded, where a failure is not compensated", () => {
+    const { simulation } = poisoned(twoSteps({ compensateOnFailure: false }));
+    const { completedAt } = simulation.snapshot;
+
+    simulation.send(discard);
+
+    expect(simulation.snapshot).toMatchObject({
+      status: "FAILED",
+      compensation: null,
+      completedAt,
+    });
+    expect(simulation.snapshot.error?.details).toMatchObject({ deadLetter: "DISCARDED" });
+  });
+
+  test("leaves the outcome of what ran beside it unknown, and a compensation says so", () => {
+    const simulation = simulate(
+      define({
+        steps: [
+          {
+            stepId: "both",
+            type: "PARALLEL",
+            branches: [
+              { name: "one", steps: [{ stepId: "kill" }] },
+              { name: "two", steps: [{ stepId: "pay" }] },
+            ],
+          },
+        ],
+        compensationSteps: [{ stepId: "refund", compensationFor: "pay" }],
+      }),
+    );
+    simulation.start();
+    simulation.claim("kill");
+    simulation.claim("pay");
+
+    simulation.send({ ...poison, path: "both.one.kill" });
+    simulation.send(discard);
+
+    expect(simulation.snapshot.compensation).toMatchObject({
+      status: "COMPLETED",
+      plan: [],
+      uncertain: ["both.two.pay"],
+    });
   });
 
   test("that is a compensation step is a failed one, and the rest still run", () => {

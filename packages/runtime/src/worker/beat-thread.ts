@@ -28,7 +28,7 @@ await beat.connect().catch(() => {});
 while (!stopped) {
   try {
     if (id !== undefined) {
-      const isAlive = await beat.pulse(id);
+      const isAlive = await beat.pulse(id, process.memoryUsage.rss());
       if (!isAlive) id = undefined;
       parentPort?.postMessage({ kind: isAlive ? "beating" : "stale" });
     }

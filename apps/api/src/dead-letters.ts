@@ -1,0 +1,60 @@
+import { DEFAULT_PAGE_SIZE, type DeadLetterView } from "@millrace/contract";
+import { DeadLetterNotFoundError, discardDeadLetter, type Services } from "@millrace/runtime";
+import { type DeadLetter, listDeadLetters, readDeadLetter } from "@millrace/store";
+import type { Caller, Runtime } from "./runtime.ts";
+import { errorView, time } from "./views.ts";
+
+export function deadLettersOf(
+  services: Services,
+): Pick<Runtime, "listDeadLetters" | "readDeadLetter" | "discardDeadLetter"> {
+  const { db } = services.database;
+
+  /** Found as the caller's, or as anybody's where the caller named no tenant. */
+  async function find(caller: Caller, id: string): Promise<DeadLetter> {
+    const own = await readDeadLetter(db, id, caller.tenantId);
+    const letter = own ?? (caller.isAnyTenant ? await readDeadLetter(db, id) : undefined);
+    if (letter === undefined) throw new DeadLetterNotFoundError(id);
+    return letter;
+  }
+
+  return {
+    async listDeadLetters({ tenantId }, { status = "OPEN", limit = DEFAULT_PAGE_SIZE, ...query }) {
+      const { workflowId, instanceId, cursor } = query;
+      const filter = { status: status === "ALL" ? undefined : status, workflowId, instanceId };
+      const { items, nextCursor } = await listDeadLetters(db, tenantId, filter, { limit, cursor });
+      return { items: items.map(deadLetterView), nextCursor };
+    },
+    readDeadLetter: async (caller, id) => deadLetterView(await find(caller, id)),
+    async discardDeadLetter(caller, id, request) {
+      const { tenantId } = await find(caller, id);
+      return deadLetterView(
+        await discardDeadLetter(services, { ...caller, tenantId }, id, request),
+      );
+    },
+  };
+}
+
+function deadLetterView(letter: DeadLetter): DeadLetterView {
+  const {
+    tenantId: _,
+    path,
+    iteration,
+    error,
+    deliveries,
+    createdAt,
+    resolvedAt,
+    ...rest
+  } = letter;
+  return {
+    ...rest,
+    executionId: `${path}#${iteration}`,
+    error: errorView(error),
+    deliveries: deliveries.map(({ lastBeatAt, foundAt, ...delivery }) => ({
+      ...delivery,
+      lastBeatAt: lastBeatAt === null ? null : new Date(lastBeatAt).toISOString(),
+      foundAt: new Date(foundAt).toISOString(),
+    })),
+    createdAt: createdAt.toISOString(),
+    resolvedAt: time(resolvedAt),
+  };
+}

@@ -1,0 +1,43 @@
+import { readDeadLetter } from "@millrace/store";
+import type { DeadLetter } from "@millrace/store";
+import { advance } from "./advance.ts";
+import { DeadLetterNotFoundError, DeadLetterResolvedError } from "./errors.ts";
+import { perform } from "./perform.ts";
+import type { Caller, Services } from "./services.ts";
+
+/**
+ * Gives the step up: what the instance has done is undone now, where the definition says so
+ * (CONTRACT 2, POISONED).
+ *
+ * @throws DeadLetterNotFoundError, DeadLetterResolvedError
+ */
+export async function discardDeadLetter(
+  services: Services,
+  { tenantId, actor }: Caller,
+  id: string,
+  { reason = null }: { readonly reason?: string | null | undefined },
+): Promise<DeadLetter> {
+  const { db } = services.database;
+  const letter = await openLetter(services, id, tenantId);
+  const advanced = await advance(services, letter, {
+    actor,
+    cause: "cancel",
+    signals: () => [{ kind: "deadLetterDiscarded", reason, actor }],
+  });
+  const resolved = await readDeadLetter(db, id, tenantId);
+  if (resolved === undefined) throw new DeadLetterNotFoundError(id);
+  if (advanced.kind !== "committed") throw new DeadLetterResolvedError(id, resolved.status);
+  await perform(services, advanced.commit);
+  return resolved;
+}
+
+async function openLetter(
+  { database: { db } }: Services,
+  id: string,
+  tenantId: string,
+): Promise<DeadLetter> {
+  const letter = await readDeadLetter(db, id, tenantId);
+  if (letter === undefined) throw new DeadLetterNotFoundError(id);
+  if (letter.status !== "OPEN") throw new DeadLetterResolvedError(id, letter.status);
+  return letter;
+}

@@ -1,0 +1,149 @@
+import type { DeadLetterView, WorkflowDefinition } from "@millrace/contract";
+import { eventually } from "@millrace/testkit";
+import { sql } from "kysely";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { openTestApi, type TestApi } from "./support.ts";
+
+// A step whose workers died of it: what the rows then look like is written here; that workers really
+// die so is shown in test/faults/workers-lost.test.ts.
+
+const definition: WorkflowDefinition = {
+  id: "deadly",
+  steps: [
+    { stepId: "pay", type: "TASK", taskId: "noop", transitions: { default: "kill" } },
+    { stepId: "kill", type: "TASK", taskId: "kills", retry: { maxAttempts: 3 } },
+  ],
+  compensationSteps: [{ stepId: "refund", compensationFor: "pay", type: "TASK", taskId: "noop" }],
+};
+
+let api: TestApi;
+beforeAll(async () => {
+  api = await openTestApi({ isWorking: true });
+  await api.call("PUT", `/v1/definitions/${definition.id}`, definition);
+});
+afterAll(() => api?.close());
+
+test("a step that killed five workers fails its instance, with a dead letter that says what is known of them", async () => {
+  const id = await poisoned();
+
+  const letter = await letterOf(id);
+  const instance = await api.call("GET", `/v1/instances/${id}`);
+  const why = await api.call("GET", `/v1/instances/${id}/why`);
+
+  expect(instance.body).toMatchObject({
+    status: "FAILED",
+    error: { kind: "POISONED", stepId: "kill", details: { deliveries: 5, deadLetter: "OPEN" } },
+    compensation: null,
+    state: { steps: { kill: { status: "FAILED", attempts: 1, deliveries: 5 } } },
+  });
+  expect(letter).toMatchObject({
+    status: "OPEN",
+    workflowId: "deadly",
+    stepId: "kill",
+    executionId: "kill#1",
+    taskId: "kills",
+    attempt: 1,
+    resolvedAt: null,
+  });
+  expect(letter.deliveries).toHaveLength(5);
+  expect(letter.deliveries[0]).toMatchObject({
+    host: "there",
+    pid: 41,
+    rssBytes: 1_000,
+    attempt: 1,
+  });
+  expect(letter.deliveries[4]?.lastBeatAt).toMatch(/Z$/);
+  expect((await api.call("GET", `/v1/dead-letters/${letter.id}`)).body).toEqual(letter);
+  expect(why.body.reasons).toMatchObject([{ kind: "DEAD_LETTER", deadLetterId: letter.id }]);
+  expect(why.body.summary).toContain(letter.id);
+});
+
+test("discarding it has undone what was done, once, and says who did so", async () => {
+  const id = await poisoned();
+  const { id: letterId } = await letterOf(id);
+
+  const discards = await Promise.all(
+    [1, 2, 3].map(() =>
+      api.call("POST", `/v1/dead-letters/${letterId}/discard`, {
+        reason: "bad input",
+        requestedBy: "ada",
+      }),
+    ),
+  );
+  const ended = await api.call("GET", `/v1/instances/${id}?wait=20`);
+  const { body: history } = await api.call("GET", `/v1/instances/${id}/history`);
+  const { body: page } = await api.call("GET", `/v1/dead-letters?instanceId=${id}&status=ALL`);
+
+  expect(discards.map(({ status }) => status).toSorted()).toEqual([202, 409, 409]);
+  const refused = discards.find(({ status }) => status === 409);
+  expect(refused?.body).toMatchObject({ code: "DEAD_LETTER_RESOLVED" });
+  expect(ended.body).toMatchObject({
+    status: "FAILED",
+    compensation: { status: "COMPLETED", completed: ["refund"] },
+  });
+  expect(page.items).toMatchObject([
+    { id: letterId, status: "DISCARDED", resolvedBy: "ada", reason: "bad input" },
+  ]);
+  const entries = history.items.filter(
+    ({ type }: { type: string }) => type === "workflow.deadLetter.discarded",
+  );
+  expect(entries).toMatchObject([{ actor: "ada", data: { reason: "bad input" } }]);
+});
+
+test("the list has the open ones, the latest first and page by page, and none of another tenant", async () => {
+  const ids = [await poisoned(), await poisoned(), await poisoned()];
+
+  const first = await api.call("GET", "/v1/dead-letters?limit=2&workflowId=deadly");
+  const cursor = encodeURIComponent(first.body.nextCursor);
+  const second = await api.call("GET", `/v1/dead-letters?limit=2&cursor=${cursor}`);
+  const other = await api.call("GET", "/v1/dead-letters", undefined, {
+    "millrace-tenant": "other",
+  });
+  const [letter] = first.body.items as [DeadLetterView];
+  const foreign = await api.call("POST", `/v1/dead-letters/${letter.id}/discard`, undefined, {
+    "millrace-tenant": "other",
+  });
+
+  const found = [...first.body.items, ...second.body.items].map(({ instanceId }) => instanceId);
+  expect(found.slice(0, 3)).toEqual(ids.toReversed());
+  expect(other.body.items).toEqual([]);
+  expect(foreign.status).toBe(404);
+  expect((await api.call("GET", "/v1/dead-letters?cursor=nonsense")).status).toBe(400);
+  expect((await api.call("GET", `/v1/dead-letters/${ids[0]}`)).status).toBe(404);
+});
+
+/** As if four workers had died of the second step, and now the fifth. */
+async function poisoned(): Promise<string> {
+  const { body } = await api.call("POST", "/v1/instances", { workflowId: definition.id });
+  const { db } = api.services.database;
+  await eventually("the step", async () => (await stepOf(body.id))?.status === "PENDING");
+  await sql`
+    update step_executions
+    set status = 'RUNNING', worker_id = gen_random_uuid(), deliveries = 5, lapses = 4, fence = 5,
+      started_at = now(), look_at = null,
+      lapse_log = (select jsonb_agg(jsonb_build_object('attempt', 1, 'workerId', gen_random_uuid(),
+        'host', 'there', 'pid', 40 + n, 'lastBeatAt', now(), 'foundAt', now(), 'rssBytes', 1000,
+        'exit', null)) from generate_series(1, 4) n)
+    where instance_id = ${body.id} and path = 'kill'`.execute(db);
+  await sql`
+    insert into workers (id, host, pid, tasks, queues, beat_at)
+    select worker_id, 'here', 45, '{}', '{}', now() - interval '10 s' from step_executions
+    where instance_id = ${body.id} and path = 'kill'`.execute(db);
+  await eventually("the end", async () => {
+    return (await api.call("GET", `/v1/instances/${body.id}`)).body.status === "FAILED";
+  });
+  return body.id;
+}
+
+async function stepOf(instanceId: string): Promise<{ status: string } | undefined> {
+  const { rows } = await sql<{ status: string }>`
+    select status from step_executions
+    where instance_id = ${instanceId} and path = 'kill'`.execute(api.services.database.db);
+  return rows[0];
+}
+
+async function letterOf(instanceId: string): Promise<DeadLetterView> {
+  const { body } = await api.call("GET", `/v1/dead-letters?instanceId=${instanceId}`);
+  expect(body.items).toHaveLength(1);
+  return body.items[0];
+}
