@@ -248,7 +248,14 @@ test("a thousand items are each done once, and their outputs are in order", asyn
   expect(all).toEqual(labels);
   // From outside it is whichever item's was completed last.
   expect(labels).toContainEqual(one);
-  expect(instance.progress).toEqual({ completed: 2, total: 2 });
+  expect(instance.progress).toEqual({ completed: 1_002, total: 1_002 });
+  const { steps } = instance.state;
+  expect(steps["ship"]?.items).toEqual({ count: 1_000, completed: 1_000, failed: 0, active: 0 });
+  expect(Object.keys(steps).filter((name) => name.includes("["))).toHaveLength(100);
+  const { items } = await installation.client.instances.steps(id, { path: "ship[317]" });
+  expect(items).toMatchObject([
+    { path: "ship[317].label", status: "COMPLETED", output: { of: "line 317", at: 317 } },
+  ]);
   console.info(`1,000 items in ${Math.round(performance.now() - startedAt)} ms`);
 }, 120_000);
 

@@ -24,6 +24,8 @@ import {
   type InstanceRead,
   listDefinitions,
   listInstances,
+  listSteps,
+  loadInstance,
   readInstance,
   tenantOf,
 } from "@millrace/store";
@@ -33,7 +35,13 @@ import { operationsOf } from "./operations.ts";
 import { planView } from "./plan-view.ts";
 import type { Caller, Runtime } from "./runtime.ts";
 import { stateView } from "./state-view.ts";
-import { type DefinitionFacts, definitionSummary, definitionView, instanceView } from "./views.ts";
+import {
+  type DefinitionFacts,
+  definitionSummary,
+  definitionView,
+  instanceView,
+  stepExecutionView,
+} from "./views.ts";
 import { whyView } from "./why-view.ts";
 
 /** What the routes ask for, done with the services of this process. */
@@ -123,6 +131,14 @@ export function bindRuntime(services: Services): Runtime {
       forOwner(services, caller, id, async (owner) =>
         whyView(await whyInstance(services, owner, id)),
       ),
+    listSteps: (caller, instanceId, { limit = DEFAULT_PAGE_SIZE, cursor, path, status = [] }) =>
+      forOwner(services, caller, instanceId, async ({ tenantId }) => {
+        const key = { tenantId, instanceId };
+        const { items, nextCursor } = await listSteps(db, key, { path, status, limit, cursor });
+        // A path may lead nowhere, and a page may be the last; the instance has to be there.
+        if (items.length === 0 && !(await loadInstance(db, key))) return notThere(instanceId);
+        return { items: items.map(stepExecutionView), nextCursor };
+      }),
     readHistory: (caller, instanceId, query) =>
       forOwner(services, caller, instanceId, async ({ tenantId }) => {
         const page = await historyPage(db, { tenantId, instanceId }, query);

@@ -13,6 +13,7 @@ import type {
   ListDeadLettersQuery,
   ListDefinitionsQuery,
   ListInstancesQuery,
+  ListStepsQuery,
   PauseRequest,
   PublishEventAnswer,
   PublishEventRequest,
@@ -25,6 +26,7 @@ import type {
   StartInstanceRequest,
   StateAtView,
   StatsView,
+  StepPage,
   TaskList,
   VariableFilter,
   WhyView,
@@ -117,6 +119,8 @@ export interface Runtime {
   readState(caller: Caller, id: string, version?: number): Promise<StateAtView>;
   /** @throws InstanceNotFoundError */
   why(caller: Caller, id: string): Promise<WhyView>;
+  /** @throws InstanceNotFoundError */
+  listSteps(caller: Caller, id: string, query: ListStepsQuery): Promise<StepPage>;
   /** `undefined` where there is no such instance. */
   readHistory(caller: Caller, id: string, query: HistoryQuery): Promise<HistoryPage | undefined>;
 

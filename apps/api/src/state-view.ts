@@ -1,6 +1,6 @@
 import type { StateAtView, StepAtView } from "@millrace/contract";
 import type { StateAt } from "@millrace/runtime";
-import { errorView, json, time } from "./views.ts";
+import { errorView, json, namesOf, progressView, time } from "./views.ts";
 
 type ExecutionAt = StateAt["executions"][number];
 
@@ -40,16 +40,24 @@ export function stateView(state: StateAt): StateAtView {
       completedAt: compensation.completedAt,
     },
     cancellation: snapshot.cancellation,
-    progress: { completed: snapshot.completedSteps, total: definition.size },
+    progress: progressView(snapshot, definition),
     createdAt: snapshot.createdAt.toISOString(),
     startedAt: time(snapshot.startedAt),
     completedAt: time(snapshot.completedAt),
   };
 }
 
-/** The latest execution of each step. */
+/** Executions in items that are shown by their path, the first of them. */
+const MOST_ITEMS = 300;
+
+/** The latest execution of each step; those in items also by their path. */
 function byStep(executions: readonly ExecutionAt[]): Record<string, StepAtView> {
-  return Object.fromEntries(executions.map((each) => [each.stepId, stepAt(each)]));
+  const steps = executions.flatMap((each): [string, StepAtView][] => [[each.stepId, stepAt(each)]]);
+  const items = executions
+    .filter((each) => namesOf(each).length > 1)
+    .slice(0, MOST_ITEMS)
+    .map((each): [string, StepAtView] => [each.path, stepAt(each)]);
+  return Object.fromEntries([...steps, ...items]);
 }
 
 function stepAt(execution: ExecutionAt): StepAtView {

@@ -8,10 +8,11 @@ import type {
   JsonObject,
   JsonValue,
   ParentView,
+  StepExecutionView,
   StepView,
   WaitView,
 } from "@millrace/contract";
-import type { InstanceRead, StepRead, StoredDefinition } from "@millrace/store";
+import type { InstanceRead, ListedStep, StepRead, StoredDefinition } from "@millrace/store";
 
 /** What an instance's definition adds to its view. */
 export interface DefinitionFacts {
@@ -42,7 +43,7 @@ export function instanceView(read: InstanceRead, definition: DefinitionFacts): I
     cancellation: snapshot.cancellation,
     parent: snapshot.parent && parentView(snapshot.parent),
     pause: snapshot.pause,
-    progress: { completed: snapshot.completedSteps, total: definition.size },
+    progress: progressView(snapshot, definition),
     correlationId: snapshot.correlationId,
     tenantId: snapshot.tenantId,
     userId: snapshot.userId,
@@ -56,15 +57,27 @@ export function instanceView(read: InstanceRead, definition: DefinitionFacts): I
   };
 }
 
-/** By step id; where a step has run under several paths, its latest execution. */
-function stepViews({ steps, children }: InstanceRead): Record<string, StepView> {
+export function progressView(
+  { completedSteps, begunItems }: InstanceRead["snapshot"],
+  { size }: { readonly size: number },
+): InstanceView["progress"] {
+  return { completed: completedSteps, total: size + begunItems };
+}
+
+/** By step id the latest execution of each; those in items of a MAP also by their path. */
+function stepViews({
+  steps,
+  children,
+  snapshot: { live },
+}: InstanceRead): Record<string, StepView> {
   const childIds = new Map(children.map((child) => [executionId(child), child.childId]));
   return Object.fromEntries(
-    steps.flatMap((step) => {
+    steps.flatMap((step): [string, StepView][] => {
       if (step.compensates !== null) return [];
       const childId = childIds.get(executionId(step));
-      const view = stepView(step);
-      return [[step.stepId, childId === undefined ? view : { ...view, childId }]];
+      const own = stepView(step, live[executionId(step)]?.items);
+      const view = childId === undefined ? own : { ...own, childId };
+      return namesOf(step).map((name) => [name, view]);
     }),
   );
 }
@@ -74,7 +87,16 @@ function parentView(parent: NonNullable<InstanceRead["snapshot"]["parent"]>): Pa
   return { instanceId, path, executionId: executionId(parent), detached: !awaited };
 }
 
-function stepView(step: StepRead): StepView {
+/** Ids are unique in a definition, so that only what runs once an item needs its path as a name. */
+export function namesOf({ stepId, path }: Pick<StepRead, "stepId" | "path">): readonly string[] {
+  return path.includes("[") ? [stepId, path] : [stepId];
+}
+
+/** @param open The items of a MAP that is open; its row has them only as they were at first. */
+function stepView(
+  step: StepRead,
+  open?: InstanceRead["snapshot"]["live"][string]["items"],
+): StepView {
   const { status, startedAt, createdAt, blocked, progress, workerId } = step;
   return {
     status,
@@ -85,6 +107,7 @@ function stepView(step: StepRead): StepView {
     startedAt: time(startedAt ?? (status === "WAITING" ? createdAt : null)),
     completedAt: time(step.completedAt),
     type: step.type,
+    ...(step.path !== step.stepId && { path: step.path }),
     executionId: executionId(step),
     iteration: step.iteration,
     deliveries: step.deliveries,
@@ -93,7 +116,21 @@ function stepView(step: StepRead): StepView {
     ...(blocked !== null && { blocked }),
     ...(progress !== undefined && { progress: json(progress) }),
     ...(workerId !== null && { workerId }),
+    ...(step.items !== undefined && { items: itemsView(open ?? step.items, open?.next) }),
   };
+}
+
+/** @param next Index of the item that begins next; absent where none does. */
+function itemsView(
+  { count, completed, failed }: NonNullable<StepRead["items"]>,
+  next = completed + failed,
+): NonNullable<StepView["items"]> {
+  return { count, completed, failed, active: next - completed - failed };
+}
+
+export function stepExecutionView(step: ListedStep): StepExecutionView {
+  const { stepId, path, input, compensates } = step;
+  return { ...stepView(step), stepId, path, input: json(input), compensates };
 }
 
 /** While it waits for its next attempt, a row already carries that attempt's number. */
@@ -129,6 +166,7 @@ function waitViews(
     return [
       {
         stepId,
+        ...(wait.path !== stepId && { path: wait.path }),
         executionId: executionId(wait),
         kind: "EVENT",
         eventPattern: pattern,
@@ -144,6 +182,7 @@ function waitViews(
     return [
       {
         stepId: step.stepId,
+        ...(step.path !== step.stepId && { path: step.path }),
         executionId: executionId(step),
         kind: "DELAY",
         since: (step.startedAt ?? step.createdAt).toISOString(),

@@ -47,6 +47,7 @@ export async function createFakeApp(overrides: Partial<Runtime> = {}): Promise<F
     planCompensation: note("planCompensation", () => plan),
     readState: note("readState", () => stateAt),
     why: note("why", () => ({ ...NOWHERE, at: NOON, summary: "", reasons: [] })),
+    listSteps: note("listSteps", () => ({ items: [], nextCursor: null })),
     readHistory: note("readHistory", () => ({ items: [], nextCursor: null })),
     publishEvent: note("publishEvent", () => published),
     publishEvents: note("publishEvents", (events: readonly unknown[]) =>

@@ -43,6 +43,8 @@ function read({
       live: {},
       iterations: {},
       completions: 1,
+      countedSteps: [],
+      begunItems: 0,
       completedSteps: 1,
       lastOutput: null,
       uncertain: [],
@@ -75,7 +77,6 @@ function step(more: Partial<StepRead>): StepRead {
     taskId: "t",
     queue: "default",
     compensates: null,
-    input: undefined,
     output: undefined,
     error: null,
     completion: 1,
@@ -87,6 +88,7 @@ function step(more: Partial<StepRead>): StepRead {
     awaited: false,
     blocked: null,
     progress: undefined,
+    items: undefined,
     ...more,
   };
 }
@@ -225,6 +227,52 @@ test("a step that has run several times shows its latest execution", () => {
   const { state } = instanceView(read({ steps }), definition);
 
   expect(state.steps).toMatchObject({ reserve: { output: "new", iteration: 2 } });
+});
+
+test("steps of branches are known by their id, those of items by their path as well", () => {
+  const steps = [
+    step({ stepId: "charge", path: "both.card.charge" }),
+    step({ stepId: "label", path: "ship[0].label", output: "a", status: "FAILED" }),
+    step({ stepId: "label", path: "ship[1].label", output: "b" }),
+  ];
+
+  const { state } = instanceView(read({ steps }), definition);
+
+  expect(Object.keys(state.steps)).toEqual(["charge", "label", "ship[0].label", "ship[1].label"]);
+  expect(state.steps).toMatchObject({
+    charge: { path: "both.card.charge", executionId: "both.card.charge#1" },
+    label: { path: "ship[1].label", output: "b" },
+    "ship[0].label": { path: "ship[0].label", output: "a" },
+  });
+});
+
+test("a MAP says what has come of its items, and how many are at work", () => {
+  const row = { count: 9, completed: 0, failed: 0 };
+  const counts = { ...row, completed: 3, failed: 1, next: 6, failedItems: "1", after: 0 };
+  const open = {
+    stepId: "ship",
+    path: "ship",
+    iteration: 1,
+    phase: "OPEN",
+    attempt: 1,
+    timers: [],
+    items: counts,
+  } as const;
+  const steps = [
+    step({ stepId: "ship", path: "ship", type: "MAP", items: row }),
+    step({ stepId: "done", path: "done", type: "MAP", items: { ...row, completed: 8, failed: 1 } }),
+  ];
+
+  const { state, progress } = instanceView(
+    read({ steps, snapshot: { live: { "ship#1": open }, begunItems: 18, completedSteps: 13 } }),
+    definition,
+  );
+
+  expect(state.steps).toMatchObject({
+    ship: { items: { count: 9, completed: 3, failed: 1, active: 2 } },
+    done: { items: { count: 9, completed: 8, failed: 1, active: 0 } },
+  });
+  expect(progress).toEqual({ completed: 13, total: 18 + definition.size });
 });
 
 test("waitingFor names open event waits and delays, with when they end", () => {

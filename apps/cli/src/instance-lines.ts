@@ -4,6 +4,7 @@ import type {
   InstanceStatus,
   InstanceView,
   StepStatus,
+  StepExecutionView,
   StepView,
   WaitView,
 } from "@millrace/contract";
@@ -30,6 +31,24 @@ export function instanceLines(
     ...stepLines(output, instance, most),
     ...compensationLines(output, instance, most),
   ];
+}
+
+/** Executions of steps, each with its path and its pass. */
+export function executionLines(
+  output: Output,
+  executions: readonly StepExecutionView[],
+  most = Math.max(60, output.columns - 16),
+): readonly string[] {
+  if (executions.length === 0) return ["nothing has run there"];
+  const branches = executions.map((step) => ({
+    cells: cellsOf(output, passText(step), step),
+    remarks: stepRemarks(step, [], most),
+  }));
+  return tree(output, branches);
+}
+
+function passText({ path, iteration = 1 }: StepExecutionView): string {
+  return iteration === 1 ? path : `${path} #${iteration}`;
 }
 
 function facts(instance: InstanceView, most: number): readonly (readonly [string, string])[] {
@@ -81,26 +100,72 @@ interface Branch {
 function stepLines(output: Output, instance: InstanceView, most: number): readonly string[] {
   const { completed, total } = instance.progress;
   const waits = instance.state.waitingFor;
-  const branches = Object.entries(instance.state.steps)
-    .toSorted(([, a], [, b]) => startOf(a) - startOf(b))
-    .map(([stepId, step]) => ({
-      cells: [
-        mark(output, step.status),
-        printable(stepId),
-        stepStatusText(output, step.status),
-        step.type ?? "",
-        clockText(step.startedAt),
-        durationBetween(step.startedAt, step.completedAt) ?? "",
-        attemptsText(step.attempts),
-      ],
+  const branches = inTheirPlace(namedSteps(instance)).map(({ path, step }) => {
+    const { under, name } = placeOf(path);
+    return {
+      cells: cellsOf(output, `${"  ".repeat(depthOf(under))}${name}`, step),
       remarks: stepRemarks(
         step,
-        waits.filter((wait) => wait.stepId === stepId),
+        waits.filter((wait) => (wait.path ?? wait.stepId) === path),
         most,
       ),
-    }));
+    };
+  });
   const title = `steps ${output.paint("dim", `(${completed} of ${total} completed)`)}`;
   return [title, ...tree(output, branches)];
+}
+
+function cellsOf(output: Output, name: string, step: StepView): readonly string[] {
+  return [
+    mark(output, step.status),
+    printable(name),
+    stepStatusText(output, step.status),
+    step.type ?? "",
+    clockText(step.startedAt),
+    durationBetween(step.startedAt, step.completedAt) ?? "",
+    attemptsText(step.attempts),
+  ];
+}
+
+interface NamedStep {
+  readonly path: string;
+  readonly step: StepView;
+}
+
+/** Once each: the latest of those in items stands under its step id as well. */
+function namedSteps({ state }: InstanceView): readonly NamedStep[] {
+  return Object.entries(state.steps).flatMap(([name, step]) => {
+    const { path = name } = step;
+    return path !== name && path.includes("[") ? [] : [{ path, step }];
+  });
+}
+
+/** What is inside a step comes below it, in the order in which it began. */
+function inTheirPlace(steps: readonly NamedStep[]): readonly NamedStep[] {
+  const known = new Set(steps.map(({ path }) => path));
+  const inside = new Map<string | undefined, NamedStep[]>();
+  for (const each of steps) {
+    const { under } = placeOf(each.path);
+    const around = under !== undefined && known.has(under) ? under : undefined;
+    inside.set(around, [...(inside.get(around) ?? []), each]);
+  }
+  const list = (around: string | undefined): readonly NamedStep[] =>
+    (inside.get(around) ?? [])
+      .toSorted((a, b) => startOf(a.step) - startOf(b.step))
+      .flatMap((each) => [each, ...list(each.path)]);
+  return list(undefined);
+}
+
+/** Under `ship`, `[3].label`; under `checkout`, `card.charge`. */
+function placeOf(path: string): { readonly under: string | undefined; readonly name: string } {
+  const inItem = /^(.*)(\[\d+\]\.[^.[\]]+)$/.exec(path);
+  const inBranch = /^(.*)\.([^.[\]]+\.[^.[\]]+)$/.exec(path);
+  const [, under, name = path] = inItem ?? inBranch ?? [];
+  return { under, name };
+}
+
+function depthOf(under: string | undefined): number {
+  return under === undefined ? 0 : 1 + depthOf(placeOf(under).under);
 }
 
 /** Steps that have begun in their order, then those that wait for their turn. */
@@ -110,12 +175,13 @@ function startOf({ startedAt, completedAt }: StepView): number {
 }
 
 function stepRemarks(
-  { status, error, nextAttemptAt, blocked, progress, output, childId }: StepView,
+  { status, error, nextAttemptAt, blocked, progress, output, items, childId }: StepView,
   waits: readonly WaitView[],
   most: number,
 ): readonly string[] {
   return [
     ...(error === null ? [] : [errorText({ ...error, stepId: null }, most)]),
+    ...(items ? [itemsText(items)] : []),
     ...(nextAttemptAt ? [`next attempt at ${clockText(nextAttemptAt)}`] : []),
     ...(childId ? [`child ${childId}`] : []),
     ...(blocked ? [`no worker takes it: ${printable(blocked)}`] : []),
@@ -123,6 +189,13 @@ function stepRemarks(
     ...waits.map((wait) => shorten(waitText(wait), most)),
     ...(status === "COMPLETED" && output !== null ? [`→ ${jsonLine(output, most - 2)}`] : []),
   ];
+}
+
+function itemsText({ count, completed, failed, active }: NonNullable<StepView["items"]>): string {
+  const parts = [`${completed} of ${count} items completed`];
+  if (failed > 0) parts.push(`${failed} failed`);
+  if (active > 0) parts.push(`${active} active`);
+  return parts.join(", ");
 }
 
 function waitText({ kind, eventPattern, eventCondition, since, until }: WaitView): string {

@@ -1,6 +1,6 @@
 import { Writable } from "node:stream";
 import { expect, test } from "vitest";
-import { instanceLines } from "../src/instance-lines.ts";
+import { executionLines, instanceLines } from "../src/instance-lines.ts";
 import { openOutput } from "../src/output.ts";
 import { instance, step } from "./instances.ts";
 
@@ -117,4 +117,56 @@ test("a step that no worker takes says so", () => {
   });
 
   expect(instanceLines(output, view).at(-1)).toContain("no worker takes it: task:unknown");
+});
+
+test("steps in branches and items stand below their step, each once, by what comes after its path", () => {
+  const at = (second: number) => ({
+    startedAt: `2026-01-31T12:00:0${second}.000Z`,
+    completedAt: `2026-01-31T12:00:0${second + 1}.000Z`,
+  });
+  const label = (index: number, more: object = {}) =>
+    step("COMPLETED", { type: "TASK", path: `both.rest.ship[${index}].label`, ...more });
+  const view = instance({
+    state: {
+      variables: {},
+      waitingFor: [],
+      steps: {
+        after: step("PENDING", { startedAt: null, type: "TASK" }),
+        label: label(1, at(4)),
+        "both.rest.ship[1].label": label(1, at(4)),
+        "both.rest.ship[0].label": label(0, at(3)),
+        ship: step("RUNNING", {
+          type: "MAP",
+          path: "both.rest.ship",
+          items: { count: 9, completed: 2, failed: 1, active: 4 },
+          startedAt: at(2).startedAt,
+        }),
+        both: step("RUNNING", { type: "PARALLEL" }),
+      },
+    },
+  });
+
+  const lines = instanceLines(output, view);
+
+  expect(lines.slice(lines.findIndex((line) => line.startsWith("steps")) + 1)).toEqual([
+    "  ├─ ▶  both           RUNNING    PARALLEL  12:00:01.000",
+    "  ├─ ▶    rest.ship    RUNNING    MAP       12:00:02.000",
+    "  │     2 of 9 items completed, 1 failed, 4 active",
+    "  ├─ ✔      [0].label  COMPLETED  TASK      12:00:03.000  1.0 s",
+    "  ├─ ✔      [1].label  COMPLETED  TASK      12:00:04.000  1.0 s",
+    "  └─ ·  after          PENDING    TASK",
+  ]);
+});
+
+test("executions of a path are listed with the passes of their loops", () => {
+  const lines = executionLines(output, [
+    { ...step("COMPLETED"), stepId: "a", path: "a", iteration: 1, input: null, compensates: null },
+    { ...step("FAILED"), stepId: "a", path: "a", iteration: 2, input: null, compensates: null },
+  ]);
+
+  expect(lines.map((line) => line.replaceAll(/ {2,}/g, " "))).toEqual([
+    " ├─ ✔ a COMPLETED 12:00:01.000 1.0 s",
+    " └─ ✘ a #2 FAILED 12:00:01.000 1.0 s",
+  ]);
+  expect(executionLines(output, [])).toEqual(["nothing has run there"]);
 });

@@ -11,6 +11,7 @@ import {
   type InstanceView,
   isSettled,
   type JsonValue,
+  type ListStepsQuery,
   type PatchRequest,
   type PauseRequest,
   type ResumeRequest,
@@ -18,6 +19,8 @@ import {
   type StartBatchAnswer,
   type StartInstanceRequest,
   type StateAtView,
+  type StepExecutionView,
+  type StepPage,
   type WhyView,
 } from "@millrace/contract";
 import { MillraceWaitTimeoutError } from "./errors.ts";
@@ -188,6 +191,23 @@ export function instanceCalls(send: Transport) {
       return (await send<WhyView>({ method: "GET", path, ...options })).data;
     },
 
+    /** One page of the executions of its steps, those of one path where one is named. */
+    steps,
+
+    /** Every execution of its steps, read page by page. */
+    async *eachStep(
+      id: string,
+      query: ListStepsQuery = {},
+      options: CallOptions = {},
+    ): AsyncGenerator<StepExecutionView, void, undefined> {
+      let cursor = query.cursor;
+      do {
+        const page = await steps(id, { limit: BOUNDS.pageSize, ...query, cursor }, options);
+        yield* page.items;
+        cursor = page.nextCursor ?? undefined;
+      } while (cursor !== undefined);
+    },
+
     /** One page of every change, oldest first. */
     history,
 
@@ -229,6 +249,15 @@ export function instanceCalls(send: Transport) {
       ...options,
     });
     return data;
+  }
+
+  async function steps(
+    id: string,
+    query: ListStepsQuery = {},
+    options: CallOptions = {},
+  ): Promise<StepPage> {
+    const path = `${pathOf(id)}/steps`;
+    return (await send<StepPage>({ method: "GET", path, query, ...options })).data;
   }
 
   async function history(

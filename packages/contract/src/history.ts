@@ -12,6 +12,10 @@ export const HistoryEntry = z
     at: Timestamp,
     type: z.string(),
     stepId: z.string().nullable().optional(),
+    path: z.string().optional().meta({
+      description: "of a step in a branch or an item, as ship[3].label",
+    }),
+    iteration: z.int().optional().meta({ description: "from the second pass on" }),
     actor: z.string(),
     data: Json,
   })

@@ -123,6 +123,7 @@ export {
   InstanceView,
   isSettled,
   ParentView,
+  StepExecutionView,
   StepView,
   WaitView,
 } from "./instance-view.ts";
@@ -133,12 +134,14 @@ export {
   type InstanceOrder,
   InstancePage,
   ListInstancesQuery,
+  ListStepsQuery,
   PatchRequest,
   PauseRequest,
   ResumeRequest,
   RetryRequest,
   StartBatchAnswer,
   StartInstanceRequest,
+  StepPage,
   type VariableFilter,
   variableFiltersOf,
 } from "./instances.ts";

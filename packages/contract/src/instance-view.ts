@@ -35,7 +35,10 @@ export const StepView = z
     startedAt: Timestamp.nullable(),
     completedAt: Timestamp.nullable(),
     type: z.string().optional(),
-    executionId: z.string().optional(),
+    path: z.string().optional().meta({
+      description: "where it stands, for a step in a branch or an item, as ship[3].label",
+    }),
+    executionId: z.string().optional().meta({ description: "its path and iteration" }),
     iteration: z.int().optional().meta({ description: "which pass through the step, from 1" }),
     deliveries: z
       .int()
@@ -49,14 +52,30 @@ export const StepView = z
     childId: InstanceId.optional().meta({
       description: "the instance that a SUB_WORKFLOW started",
     }),
+    items: z
+      .object({ count: z.int(), completed: z.int(), failed: z.int(), active: z.int() })
+      .optional()
+      .meta({ description: "what has come of the items of a MAP" }),
   })
   .meta({ id: "StepView" });
 export type StepView = z.infer<typeof StepView>;
+
+/** One execution of a step, whichever it is. */
+export const StepExecutionView = StepView.extend({
+  stepId: z.string(),
+  path: z.string(),
+  input: Json,
+  compensates: z.string().nullable().meta({
+    description: "of a compensation step: the execution that it undoes",
+  }),
+}).meta({ id: "StepExecutionView" });
+export type StepExecutionView = z.infer<typeof StepExecutionView>;
 
 /** An open wait. */
 export const WaitView = z
   .object({
     stepId: z.string(),
+    path: z.string().optional(),
     executionId: z.string().optional(),
     kind: z.enum(WAIT_KINDS),
     eventPattern: z.string().optional(),
@@ -136,7 +155,10 @@ export type PauseView = z.infer<typeof PauseView>;
 export const InstanceState = z
   .object({
     variables: JsonRecord,
-    steps: z.record(z.string(), StepView),
+    steps: z.record(z.string(), StepView).meta({
+      description:
+        "by step id the latest execution of each step; by path, as ship[3].label, those in items of a MAP: of each MAP at most 100 that are live, 100 that failed and 100 others",
+    }),
     waitingFor: z.array(WaitView),
   })
   .meta({ id: "InstanceState" });
@@ -157,7 +179,10 @@ export const InstanceView = z
     cancellation: CancellationView.nullable(),
     parent: ParentView.nullable(),
     pause: PauseView.nullable(),
-    progress: z.object({ completed: z.int(), total: z.int() }),
+    progress: z.object({ completed: z.int(), total: z.int() }).meta({
+      description:
+        "of the steps that are in no MAP, and of the items of each MAP that has begun, how many have completed",
+    }),
     correlationId: z.string().nullable(),
     tenantId: z.string(),
     userId: z.string().nullable(),

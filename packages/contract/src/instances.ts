@@ -1,13 +1,22 @@
 import * as z from "zod";
 import { BOUNDS } from "./bounds.ts";
 import { DefinitionVersion } from "./definitions.ts";
-import { InstanceView } from "./instance-view.ts";
+import { InstanceView, StepExecutionView } from "./instance-view.ts";
 import { Json, JsonRecord } from "./json.ts";
 import { pageOf, pageQueryFields } from "./pagination.ts";
 import { ProblemDetails } from "./problem.ts";
 import { strict } from "./schema-problems.ts";
-import { INSTANCE_STATUSES } from "./statuses.ts";
-import { DefinitionId, InstanceId, Key, Priority, StepId, TenantId, Timestamp } from "./text.ts";
+import { INSTANCE_STATUSES, STEP_STATUSES } from "./statuses.ts";
+import {
+  DefinitionId,
+  InstanceId,
+  Key,
+  Priority,
+  StepId,
+  StepPath,
+  TenantId,
+  Timestamp,
+} from "./text.ts";
 
 export const StartInstanceRequest = strict("a start request", {
   workflowId: DefinitionId,
@@ -51,6 +60,18 @@ export type GetInstanceQuery = z.infer<typeof GetInstanceQuery>;
 export const INSTANCE_ORDERS = ["createdAt", "-createdAt", "updatedAt", "-updatedAt"] as const;
 export type InstanceOrder = (typeof INSTANCE_ORDERS)[number];
 
+/** Every execution of a step, or of all that is inside a branch or an item. */
+export const ListStepsQuery = strict("a query for steps", {
+  /** As `ship`, `ship[3]` or `checkout.card.charge`: itself and what is inside it. */
+  path: StepPath.optional(),
+  status: listOf(z.enum(STEP_STATUSES), STEP_STATUSES.length).optional(),
+  ...pageQueryFields,
+});
+export type ListStepsQuery = z.infer<typeof ListStepsQuery>;
+
+export const StepPage = pageOf(StepExecutionView);
+export type StepPage = z.infer<typeof StepPage>;
+
 const instanceFilterFields = {
   ids: listOf(InstanceId, BOUNDS.filterIds).optional(),
   status: listOf(z.enum(INSTANCE_STATUSES), INSTANCE_STATUSES.length).optional(),
@@ -58,7 +79,8 @@ const instanceFilterFields = {
   workflowVersion: z.coerce.number<string | number>().pipe(DefinitionVersion).optional(),
   correlationId: Key.optional(),
   tenantId: TenantId.optional(),
-  currentStep: StepId.optional(),
+  /** A step id, or a path. */
+  currentStep: StepPath.optional(),
   waitingFor: z.string().min(1).max(BOUNDS.pattern).optional(),
   createdAfter: Timestamp.optional(),
   createdBefore: Timestamp.optional(),

@@ -17,6 +17,14 @@ export const StepId = z.string().regex(STEP_ID_PATTERN, {
   error: "must begin with a letter or _, then at most 127 letters, digits and _ -",
 });
 
+/** Where a step stands: `pay`, `checkout.card.charge`, `ship[3].label`; a branch or an item as well. */
+export const StepPath = z
+  .string()
+  .max(4_000)
+  .regex(/^[A-Za-z_][\w-]*(?:\.[A-Za-z_][\w-]*|\[\d{1,5}\])*$/, {
+    error: "must be a step id or a path, as checkout.card.charge or ship[3].label",
+  });
+
 export const RootName = z.string().regex(ROOT_NAME_PATTERN, {
   error: "must begin with a letter or _, then at most 127 letters, digits and _",
 });

@@ -78,7 +78,7 @@ export {
   parseDuration,
 } from "./definition/duration.ts";
 export type { Duration } from "./definition/duration.ts";
-export { pathOfStep, stepIdOf } from "./definition/paths.ts";
+export { isInItem, pathOfStep, stepIdOf } from "./definition/paths.ts";
 export { compileDefinition } from "./definition/compile.ts";
 export {
   candidatePatterns,

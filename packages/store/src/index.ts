@@ -87,6 +87,8 @@ export { instanceReadOf, readInstance, readInstances, tenantOf } from "./instanc
 export type { InstanceRead, StepRead, TimerRead, WaitRead } from "./instances.ts";
 export { canonicalJson, checkJson, keyHashOf, maxJsonDepth } from "./json.ts";
 export type { Json, JsonFault } from "./json.ts";
+export { listSteps } from "./list-steps.ts";
+export type { ListedStep } from "./list-steps.ts";
 export { countByStatus, listInstances } from "./list-instances.ts";
 export type {
   InstanceFilter,

@@ -1,4 +1,4 @@
-import type { Snapshot, StepStatus, TimerKind, WorkflowError } from "@millrace/engine";
+import type { ItemCounts, Snapshot, StepStatus, TimerKind, WorkflowError } from "@millrace/engine";
 import { childrenOf } from "./children.ts";
 import type { ChildLink } from "./children.ts";
 import type { Commit, Key } from "./commit.ts";
@@ -11,7 +11,16 @@ import { prepared, run, type Db } from "./statement.ts";
 
 /** Instances as people see them. */
 
-/** An instance with the latest execution of each of its steps, and what it waits for. */
+/**
+ * Items of one MAP that are shown with their instance of those that are live, of those that failed, and
+ * of the others: the last so many in the order of their paths. `listSteps` has all of them.
+ */
+const mostItems = 100;
+
+/**
+ * An instance with the latest execution of each of its steps, and what it waits for. Of the items of a
+ * MAP only some are there, so that one of ten thousand is read as fast as one of a hundred.
+ */
 export interface InstanceRead {
   readonly snapshot: Snapshot;
   readonly metadata: Json;
@@ -37,8 +46,6 @@ export interface StepRead {
   readonly queue: string | null;
   /** Execution key of what a compensation step undoes; null for any other step. */
   readonly compensates: string | null;
-  /** Undefined: the instance's input. */
-  readonly input: Json | undefined;
   readonly output: Json | undefined;
   readonly error: WorkflowError | null;
   readonly completion: number | null;
@@ -51,6 +58,8 @@ export interface StepRead {
   /** Why no worker takes it. */
   readonly blocked: string | null;
   readonly progress: Json | undefined;
+  /** MAP only, as they were when it last was written: when it began, and when it settled. */
+  readonly items: ItemCounts | undefined;
 }
 
 export interface WaitRead {
@@ -187,7 +196,7 @@ const instancesByKey = `select ${instanceColumnsAsText}, i.metadata::text as met
   from ${keySource.from("x", 1)}
   join workflow_instances i on i.tenant_id = x.tenant_id and i.id = x.instance_id`;
 
-interface StepRow extends OfInstance {
+export interface StepRow extends OfInstance {
   readonly step_id: string;
   readonly path: string;
   readonly iteration: number;
@@ -198,7 +207,6 @@ interface StepRow extends OfInstance {
   readonly task_id: string | null;
   readonly queue: string | null;
   readonly compensates: string | null;
-  readonly input: string | null;
   readonly output: string | null;
   readonly error: string | null;
   readonly completion: number | null;
@@ -210,37 +218,80 @@ interface StepRow extends OfInstance {
   readonly awaited: boolean;
   readonly blocked: string | null;
   readonly progress: string | null;
+  readonly items: string | null;
 }
+
+/** The outermost MAP around an item's path and its bracket; empty for the path of no item. */
+const mapOf = (path: string) => `left(${path}, strpos(${path}, '['))`;
 
 /**
  * The latest execution of each path, by hopping backwards through the primary key from path to path:
- * a loop of ten thousand passes costs as much as one.
+ * a loop of ten thousand passes costs as much as one. After so many items of a MAP it leaps over the
+ * rest of them, since all below a MAP is one range of the key.
  */
 const latestPaths = `latest as (
-    select s.tenant_id, s.instance_id, s.path, s.iteration
+    select s.*, ${mapOf("s.path")} as map, 1 as hops
     from ${keySource.from("x", 1)}
     cross join lateral (
       select s.tenant_id, s.instance_id, s.path, s.iteration from step_executions s
       where s.tenant_id = x.tenant_id and s.instance_id = x.instance_id
       order by s.path desc, s.iteration desc limit 1) s
     union all
-    select s.tenant_id, s.instance_id, s.path, s.iteration
+    select s.*, ${mapOf("s.path")},
+      case when l.map = ${mapOf("s.path")} then l.hops + 1 else 1 end
     from latest l
     cross join lateral (
       select s.tenant_id, s.instance_id, s.path, s.iteration from step_executions s
-      where s.tenant_id = l.tenant_id and s.instance_id = l.instance_id and s.path < l.path
+      where s.tenant_id = l.tenant_id and s.instance_id = l.instance_id
+        and s.path < case when l.map <> '' and l.hops >= ${mostItems} then l.map else l.path end
       order by s.path desc, s.iteration desc limit 1) s)`;
 
-const latestSteps = `select s.tenant_id, s.instance_id, s.step_id, s.path, s.iteration, s.type,
-    s.status, s.attempt, s.deliveries, s.task_id, s.queue, s.compensates, s.input::text as input,
-    s.output::text as output, s.error::text as error, s.completion, s.created_at, s.started_at,
-    s.completed_at, s.retry_at, s.worker_id, s.awaited, s.blocked, s.progress::text as progress
-  from latest l
-  join step_executions s on s.tenant_id = l.tenant_id and s.instance_id = l.instance_id
-    and s.path = l.path and s.iteration = l.iteration
+/** The snapshot names them: it holds the live frontier (engine/state/codec.ts). */
+const liveItems = `live_items as (
+    select i.tenant_id, i.id as instance_id,
+      regexp_replace(k.key, '#[0-9]+$', '') collate "C" as path,
+      substring(k.key, '[0-9]+$')::integer as iteration
+    from ${keySource.from("x", 1)}
+    join workflow_instances i on i.tenant_id = x.tenant_id and i.id = x.instance_id
+    cross join lateral (
+      select key from json_object_keys(i.snapshot -> 'live') key
+      where strpos(key, '[') > 0 limit ${mostItems}) k)`;
+
+/** By an index of their own. */
+const failedItems = `failed_items as (
+    select s.*
+    from ${keySource.from("x", 1)}
+    cross join lateral (
+      select s.tenant_id, s.instance_id, s.path, s.iteration from step_executions s
+      where s.tenant_id = x.tenant_id and s.instance_id = x.instance_id
+        and s.status = 'FAILED' and strpos(s.path, '[') > 0
+        and s.iteration = (
+          select n.iteration from step_executions n
+          where n.tenant_id = s.tenant_id and n.instance_id = s.instance_id and n.path = s.path
+          order by n.iteration desc limit 1)
+      order by s.path limit ${mostItems}) s)`;
+
+const shownPaths = `shown as (
+    ${["latest", "live_items", "failed_items"]
+      .map((part) => `select tenant_id, instance_id, path, iteration from ${part}`)
+      .join(" union ")})`;
+
+export const stepColumns = `s.tenant_id, s.instance_id, s.step_id, s.path, s.iteration, s.type,
+    s.status, s.attempt, s.deliveries, s.task_id, s.queue, s.compensates, s.output::text as output,
+    s.error::text as error, s.completion, s.created_at, s.started_at, s.completed_at, s.retry_at,
+    s.worker_id, s.awaited, s.blocked, s.progress::text as progress, s.items::text as items`;
+
+/** `offset 0`: one descent of the primary key a row, whatever the estimates say. */
+const latestSteps = `select ${stepColumns}
+  from shown l
+  cross join lateral (
+    select * from step_executions s
+    where s.tenant_id = l.tenant_id and s.instance_id = l.instance_id
+      and s.path = l.path and s.iteration = l.iteration
+    offset 0) s
   order by s.created_at, s.completion, s.path`;
 
-function stepReadOf(row: StepRow): StepRead {
+export function stepReadOf(row: StepRow): StepRead {
   return {
     stepId: row.step_id,
     path: row.path,
@@ -252,7 +303,6 @@ function stepReadOf(row: StepRow): StepRead {
     taskId: row.task_id,
     queue: row.queue,
     compensates: row.compensates,
-    input: parseJson(row.input),
     output: parseJson(row.output),
     error: (parseJson(row.error) ?? null) as WorkflowError | null,
     completion: row.completion,
@@ -264,6 +314,7 @@ function stepReadOf(row: StepRow): StepRead {
     awaited: row.awaited,
     blocked: row.blocked,
     progress: parseJson(row.progress),
+    items: parseJson(row.items) as ItemCounts | undefined,
   };
 }
 
@@ -313,7 +364,7 @@ const list = (rows: string) => `(select coalesce(json_agg(r), '[]') from (${rows
 
 const read = prepared(
   "read_instances",
-  `with recursive ${latestPaths}
+  `with recursive ${[latestPaths, liveItems, failedItems, shownPaths].join(", ")}
   select ${list(instancesByKey)} as instances, ${list(latestSteps)} as steps,
     ${list(openWaits)} as waits, ${list(setTimers)} as timers`,
 );
@@ -371,7 +422,6 @@ export function instanceReadOf({ decision, at, create }: Commit): InstanceRead {
       taskId: row.taskId,
       queue: row.queue,
       compensates: row.compensates,
-      input: row.input,
       output: row.output,
       error: row.error,
       completion: row.completion,
@@ -383,6 +433,7 @@ export function instanceReadOf({ decision, at, create }: Commit): InstanceRead {
       awaited: false,
       blocked: null,
       progress: undefined,
+      items: row.items,
     })),
     waits: isOver
       ? []

@@ -1,4 +1,5 @@
 import type { InstanceStatus } from "@millrace/engine";
+import { stepIdOf } from "@millrace/engine";
 import { sql } from "kysely";
 import type { ExpressionBuilder, SelectQueryBuilder } from "kysely";
 import { decodeCursor, encodeCursor, readPage } from "./cursor.ts";
@@ -24,9 +25,9 @@ export interface InstanceFilter {
   readonly workflowId?: string | undefined;
   readonly workflowVersion?: number | undefined;
   readonly correlationId?: string | undefined;
-  /** Step id of a live execution. */
+  /** Step id, or path, of a live execution. */
   readonly currentStep?: string | undefined;
-  /** Event pattern of an open wait, or the id of the step that waits. */
+  /** Event pattern of an open wait, or the id or path of the step that waits. */
   readonly waitingFor?: string | undefined;
   /** Bounds are not part of what they bound. */
   readonly createdAfter?: Date | undefined;
@@ -152,11 +153,19 @@ function timePart(time: Date): string {
   return `${hex.slice(0, 8)}-${hex.slice(8)}`;
 }
 
-function isAt(stepId: string) {
+function isAt(path: string) {
   return sql<boolean>`i.id in (
     select s.instance_id from step_executions s
-    where s.tenant_id = i.tenant_id and s.step_id = ${stepId} and s.completed_at is null
+    where s.tenant_id = i.tenant_id and ${isStep(path)} and s.completed_at is null
       and s.status in ('PENDING', 'RUNNING', 'WAITING', 'RETRYING'))`;
+}
+
+/** The index is by step id, which is the end of a path. */
+function isStep(path: string) {
+  const stepId = stepIdOf(path);
+  return stepId === path
+    ? sql<boolean>`s.step_id = ${stepId}`
+    : sql<boolean>`s.step_id = ${stepId} and s.path = ${path}`;
 }
 
 function waitsFor(patternOrStep: string) {
@@ -166,7 +175,7 @@ function waitsFor(patternOrStep: string) {
       and w.pattern = ${patternOrStep}
     union all
     select s.instance_id from step_executions s
-    where s.tenant_id = i.tenant_id and s.step_id = ${patternOrStep} and s.completed_at is null
+    where s.tenant_id = i.tenant_id and ${isStep(patternOrStep)} and s.completed_at is null
       and s.status = 'WAITING')`;
 }
 

@@ -104,6 +104,7 @@ export interface StepsTable {
   readonly task_retry: JsonText | null;
   readonly progress: JsonText | null;
   readonly lapse_log: ColumnType<unknown, string | null | undefined, string | null>;
+  readonly items: JsonText | null;
   readonly held: Generated<boolean>;
 }
 

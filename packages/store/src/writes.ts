@@ -157,7 +157,7 @@ function insertSteps(from: From): string {
       tenant_id, instance_id, path, iteration, step_id, type, status, attempt, task_id, queue,
       priority, compensates, input, output, error, completion, timeout_ms, heartbeat_timeout_ms,
       created_at, started_at, completed_at, fence, deliveries, worker_id, carrier, look_at,
-      due_at, due_clock, timeout_at, task_retry, held)
+      due_at, due_clock, timeout_at, task_retry, items, held)
     select ${tenantOf}, ${instanceOf}, x.path, x.iteration, x.step_id, x.type, x.status, x.attempt,
       x.task_id, x.queue, x.priority, x.compensates, x.input, x.output, x.error, x.completion,
       x.timeout_ms, x.heartbeat_timeout_ms, statement_timestamp(),
@@ -166,7 +166,7 @@ function insertSteps(from: From): string {
       case when x.status = 'PENDING' and x.held is null
         then statement_timestamp() + interval '30 s' end,
       statement_timestamp() + x.due_ms * interval '1 ms', x.due_clock,
-      statement_timestamp() + x.attempt_ms * interval '1 ms', x.task_retry,
+      statement_timestamp() + x.attempt_ms * interval '1 ms', x.task_retry, x.items,
       x.held is not null
     from ${from("x")}
     where ${isWritten})`;
@@ -198,6 +198,7 @@ const stepInserts = ownedSource<Draft["inserts"][number]>({
   due_clock: { type: "text", of: ({ clock }) => clock.name },
   attempt_ms: { type: "bigint", of: ({ clock }) => clock.timeoutMs },
   task_retry: { type: "json", of: ({ retry }) => retry },
+  items: { type: "json", of: ({ row }) => itemsText(row) },
   held: { type: "boolean", of: ({ isHeld }) => isHeld },
 });
 
@@ -213,6 +214,7 @@ function updateSteps(from: From): string {
       error = x.error,
       completion = coalesce(x.completion, s.completion),
       completed_at = x.completed_at,
+      items = coalesce(x.items, s.items),
       awaited = x.awaited,
       retry_at = x.retry_at,
       look_at = case
@@ -242,8 +244,13 @@ const stepUpdates = ownedSource<Draft["updates"][number]>({
   completed_at: { type: "timestamptz", of: ({ row }) => row.completedAt },
   awaited: { type: "boolean", of: ({ row }) => row.awaited },
   retry_at: { type: "timestamptz", of: ({ row }) => row.retryAt },
+  items: { type: "json", of: ({ row }) => itemsText(row) },
   held: { type: "boolean", of: ({ isHeld }) => isHeld },
 });
+
+function itemsText({ items }: Pick<Draft["updates"][number]["row"], "items">): string | undefined {
+  return items && JSON.stringify(items);
+}
 
 /**
  * `opened_at` is the time of this statement, not of its transaction: one that waited for the

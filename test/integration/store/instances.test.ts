@@ -8,6 +8,7 @@ import {
   latestVersion,
   listDefinitions,
   listInstances,
+  listSteps,
   readInstance,
   readSetting,
   registerDefinition,
@@ -16,9 +17,9 @@ import {
   nextTimerDue,
   writeSetting,
 } from "@millrace/store";
-import type { DefinitionDocument, InstanceFilter, InstanceOrder } from "@millrace/store";
+import type { Db, DefinitionDocument, InstanceFilter, InstanceOrder } from "@millrace/store";
 import { sql } from "kysely";
-import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import {
   blank,
   commit,
@@ -27,6 +28,7 @@ import {
   execution,
   firstCommit,
   instanceId,
+  live,
   openTestDatabase,
   openWait,
   stepUpdate,
@@ -148,6 +150,104 @@ test("each filter leaves what it says", async () => {
   expect(Object.fromEntries(await countByStatus(db, tenantId))).toEqual({ RUNNING: 2, FAILED: 1 });
 });
 
+describe("an instance with ten thousand items", () => {
+  const live17 = { ...live("ship[17].label"), stepId: "label" };
+  const label = (at: number) => `ship[${at}].label`;
+
+  async function withItems(count: number): Promise<Snapshot> {
+    const { db } = database;
+    const first = firstCommit(blank(), {
+      inserts: [execution("pay"), execution("ship", { type: "MAP" }), execution("zip")],
+    });
+    const { decision } = first;
+    const frontier = { "ship#1": live("ship"), "ship[17].label#1": live17 };
+    const snapshot = await create(db, {
+      ...first,
+      decision: { ...decision, snapshot: { ...decision.snapshot, live: frontier } },
+    });
+    await sql`
+      insert into step_executions (tenant_id, instance_id, path, iteration, step_id, type, status,
+        attempt, output, completion, created_at)
+      select ${tenantId}, ${snapshot.id}, 'ship[' || n || '].label', 1, 'label', 'TASK',
+        case when n = 17 then 'RUNNING' when n % 4000 = 1 then 'FAILED' else 'COMPLETED' end, 1,
+        to_json(n), n, now() from generate_series(0, ${count - 1}) n`.execute(db);
+    return snapshot;
+  }
+
+  test("shows those that are live or failed, and some of the others, reading no more than that", async () => {
+    const { id } = await withItems(10_000);
+
+    const { read, fetched } = await database.db.transaction().execute(async (trx) => ({
+      read: await readInstance(trx, { tenantId, instanceId: id }),
+      fetched: await rowsFetched(trx),
+    }));
+
+    const paths = read?.steps.map(({ path }) => path) ?? [];
+    expect(paths).toEqual(expect.arrayContaining(["pay", "ship", "zip", label(17)]));
+    expect(paths).toEqual(expect.arrayContaining([1, 4001, 8001].map(label)));
+    expect(new Set(paths).size).toBe(paths.length);
+    expect(paths).toHaveLength(3 + 1 + 3 + 100);
+    expect(fetched).toBeLessThan(600);
+  });
+
+  test("shows all items where they are few", async () => {
+    const { id } = await withItems(50);
+
+    const read = await readInstance(database.db, { tenantId, instanceId: id });
+
+    expect(read?.steps).toHaveLength(53);
+  });
+
+  test("lists every one of them, page by page, and those of one path", async () => {
+    const { db } = database;
+    const { id } = await withItems(2_000);
+    const key = { tenantId, instanceId: id };
+    const pathsOf = async (query: { readonly path?: string; readonly status?: string[] }) => {
+      const paths: string[] = [];
+      let cursor: string | undefined;
+      do {
+        const page = await listSteps(db, key, { status: [], ...query, limit: 300, cursor });
+        paths.push(...page.items.map(({ path }) => path));
+        cursor = page.nextCursor ?? undefined;
+      } while (cursor !== undefined);
+      return paths;
+    };
+
+    expect(await pathsOf({})).toHaveLength(2_003);
+    const labels = Array.from({ length: 2_000 }, (_, at) => label(at));
+    expect(await pathsOf({ path: "ship" })).toEqual(["ship", ...labels.toSorted()]);
+    expect(await pathsOf({ path: "ship[17]" })).toEqual([label(17)]);
+    expect(await pathsOf({ path: label(17) })).toEqual([label(17)]);
+    expect(await pathsOf({ path: "sh" })).toEqual([]);
+    expect(await pathsOf({ status: ["FAILED", "RUNNING"] })).toEqual([label(17), label(1)]);
+    const elsewhere = { tenantId: "other", instanceId: id };
+    expect((await listSteps(db, elsewhere, { status: [], limit: 1 })).items).toEqual([]);
+    await expect(
+      listSteps(db, key, { status: [], limit: 1, cursor: "nonsense" }),
+    ).rejects.toBeInstanceOf(BadCursorError);
+  });
+
+  test("is found by the path of an item that it is at", async () => {
+    const { id } = await withItems(50);
+    const at = async (currentStep: string) =>
+      (await listInstances(database.db, { tenantId, filter: { currentStep }, limit: 5 })).items.map(
+        ({ snapshot }) => snapshot.id,
+      );
+
+    expect(await at("label")).toEqual([id]);
+    expect(await at(label(17))).toEqual([id]);
+    expect(await at(label(18))).toEqual([]);
+  });
+});
+
+/** Rows of steps that this transaction has fetched so far. */
+async function rowsFetched(db: Db): Promise<number> {
+  const { rows } = await sql<{ n: number }>`
+    select (seq_tup_read + idx_tup_fetch)::integer as n from pg_stat_xact_user_tables
+    where relname = 'step_executions'`.execute(db);
+  return rows[0]?.n ?? 0;
+}
+
 test("an instance is read with the latest execution of each step, however often it loops", async () => {
   const { db } = database;
   const dueAt = new Date(Date.now() + 60_000);
@@ -178,7 +278,7 @@ test("an instance is read with the latest execution of each step, however often 
     "z#1",
     "loop#2000",
   ]);
-  expect(read?.steps.at(-1)).toMatchObject({ output: 2000, input: undefined });
+  expect(read?.steps.at(-1)).toMatchObject({ output: 2000 });
   expect(read?.waits).toMatchObject([
     { path: "w", pattern: "thing.happened", matchedEventId: null },
   ]);

@@ -9,10 +9,12 @@ import {
   InstanceView,
   jsonFaults,
   ListInstancesQuery,
+  ListStepsQuery,
   pointer,
   type Problem,
   StartBatchAnswer,
   StartInstanceRequest,
+  StepPage,
   type VariableFilter,
   variableFiltersOf,
 } from "@millrace/contract";
@@ -64,6 +66,16 @@ const getSchema = {
   params: InstancePath,
   querystring: GetInstanceQuery,
   response: { 200: InstanceView, 304: z.null() },
+};
+const stepsSchema = {
+  tags,
+  operationId: "listSteps",
+  summary: "List every execution of an instance's steps",
+  description:
+    "In the order of their paths, byte by byte. With `path` only what is at and inside a step, a branch or an item, as `ship`, `ship[3]` or `checkout.card.charge`. Compensation steps are among them.",
+  params: InstancePath,
+  querystring: ListStepsQuery,
+  response: { 200: StepPage },
 };
 const historySchema = {
   tags,
@@ -159,6 +171,12 @@ export const instanceRoutes: FastifyPluginAsyncZod<ApiContext> = async (
       if (isKnown(request, etag)) return reply.code(304).send(null);
       return reply.send(fields ? (pickFields(instance, fields) as InstanceView) : instance);
     },
+  );
+
+  app.get(
+    "/v1/instances/:id/steps",
+    { schema: stepsSchema, config: { errors: ["INSTANCE_NOT_FOUND", "INVALID_CURSOR"] } },
+    (request) => runtime.listSteps(callerOf(request), request.params.id, request.query),
   );
 
   app.get(

@@ -25,11 +25,11 @@ export const history: Command = defineCommand({
 });
 
 function print(output: Output, items: readonly HistoryEntry[], isFull: boolean): void {
-  const rows = items.map(({ seq, at, type, stepId, actor, data }) => [
+  const rows = items.map(({ seq, at, type, stepId, path, actor, data }) => [
     String(seq),
     clockText(at),
     printable(type),
-    printable(stepId ?? ""),
+    printable(path ?? stepId ?? ""),
     isFull ? printable(actor) : actorText(actor),
     isEmpty(data) ? "" : jsonLine(data, isFull ? Number.MAX_SAFE_INTEGER : 80),
   ]);

@@ -43,6 +43,7 @@ export function dispatchTask(
     output: undefined,
     error: null,
     completion: null,
+    items: undefined,
     timeoutMs,
     heartbeatTimeoutMs,
     startedAt: null,

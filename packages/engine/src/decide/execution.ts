@@ -1,6 +1,6 @@
 import type { Json } from "@millrace/expressions";
-import type { Step } from "../definition/definition.ts";
-import { prefixOf } from "../definition/paths.ts";
+import type { Definition, Step } from "../definition/definition.ts";
+import { isInItem, prefixOf } from "../definition/paths.ts";
 import type { LiveExecution, Place, WorkflowError } from "../state/snapshot.ts";
 import { executionKey } from "../state/snapshot.ts";
 import { insertExecution, noteStep, updateExecution } from "./turn.ts";
@@ -82,6 +82,7 @@ export function insertInstant(
     output: undefined,
     error: null,
     completion: null,
+    items: undefined,
     timeoutMs: null,
     heartbeatTimeoutMs: null,
     startedAt: turn.now,
@@ -93,15 +94,15 @@ export function insertInstant(
 /** COMPLETED, with the next completion number. */
 export function settleCompleted(
   turn: Turn,
-  { type }: Step,
+  current: Step,
   execution: LiveExecution,
   output: Json | undefined,
 ): void {
   const { state, now } = turn;
   state.completions += 1;
-  if (execution.iteration === 1 && !execution.path.includes("[")) state.completedSteps += 1;
+  countStep(turn, current, execution);
   // What a lost branch still came to is undone with the rest, and is nobody's output.
-  if (outputTypes.has(type) && execution.phase !== "AWAITED") {
+  if (outputTypes.has(current.type) && execution.phase !== "AWAITED") {
     state.lastOutput = executionKey(execution.path, execution.iteration);
   }
   updateExecution(turn, execution, {
@@ -112,6 +113,21 @@ export function settleCompleted(
     completedAt: now,
   });
   noteStep(turn, "workflow.step.completed", execution);
+}
+
+/** For progress. What is inside an item counts with the item. */
+function countStep({ definition, state }: Turn, current: Step, { path }: LiveExecution): void {
+  if (isInItem(path)) return;
+  if (comesAgain(definition, current)) {
+    if (state.countedSteps.includes(path)) return;
+    state.countedSteps = [...state.countedSteps, path];
+  }
+  state.completedSteps += 1;
+}
+
+/** Whether it can have several executions under one path. */
+export function comesAgain({ steps }: Definition, { repeats, lineage }: Step): boolean {
+  return repeats || lineage.some(({ stepId }) => steps.get(stepId)?.repeats === true);
 }
 
 export function settleFailed(turn: Turn, execution: LiveExecution, error: WorkflowError): void {

@@ -1,7 +1,7 @@
 import type { Json } from "@millrace/expressions";
 import { defined } from "../assert.ts";
-import type { MapStep, ParallelStep, Step } from "../definition/definition.ts";
-import { prefixOf } from "../definition/paths.ts";
+import type { MapStep, ParallelStep } from "../definition/definition.ts";
+import { isInItem, prefixOf } from "../definition/paths.ts";
 import { BadValueError } from "../errors.ts";
 import type {
   LiveExecution,
@@ -12,7 +12,7 @@ import type {
 } from "../state/snapshot.ts";
 import { executionKey } from "../state/snapshot.ts";
 import { limitOf } from "./evaluate.ts";
-import { insertInstant, outputTypes } from "./execution.ts";
+import { comesAgain, insertInstant, outputTypes } from "./execution.ts";
 import { evaluateTemplate, itemRows, outputsOf } from "./scope.ts";
 import { stopExecution } from "./stop.ts";
 import {
@@ -75,6 +75,7 @@ export function openItems(
   const limit = limitOf(turn, current, execution);
   insertInstant(turn, current.type, execution, items);
   if (count === 0) return [];
+  if (!isInItem(execution.path)) turn.state.begunItems += count;
   const after = turn.state.completions;
   const progress = { count, next: 0, completed: 0, failed: 0, failedItems: "", after };
   const opened = open(turn, { ...execution, phase: "OPEN", items: progress }, limit);
@@ -130,14 +131,14 @@ export function endBranch(turn: Turn, within: Place): Joined | undefined {
 export function failBranch(turn: Turn, within: Place, error: WorkflowError): Joined | undefined {
   const { execution, current } = around(turn, within);
   if (current.type === "MAP") {
-    const items = itemsOf(execution);
-    if (items.failed >= current.tolerate) return failJoin(turn, execution, error);
-    const failedItems = withItem(items.failedItems, Number(within.at));
-    return settleItem(turn, current, execution, within, {
+    const { failed, failedItems, ...items } = itemsOf(execution);
+    const settled: OpenItems = {
       ...items,
-      failed: items.failed + 1,
-      failedItems,
-    });
+      failed: failed + 1,
+      failedItems: withItem(failedItems, Number(within.at)),
+    };
+    if (failed >= current.tolerate) return failJoin(turn, { ...execution, items: settled }, error);
+    return settleItem(turn, current, execution, within, settled);
   }
   const { completed, failed } = branchesOf(execution);
   return settleBranch(turn, current, execution, { completed, failed: failed + 1 }, error);
@@ -251,13 +252,15 @@ function settleItem(
   items: OpenItems,
 ): Joined | undefined {
   forgetItem(turn, current, within);
+  if (!isInItem(execution.path)) turn.state.completedSteps += 1;
   if (items.completed + items.failed < items.count) {
     startItems(turn, execution, items);
     return undefined;
   }
-  const output = outputsOfItems(turn, execution, items);
-  close(turn, execution, "every item has settled");
-  return joined(execution, output);
+  const settled = { ...execution, items };
+  const output = outputsOfItems(turn, settled, items);
+  close(turn, settled, "every item has settled");
+  return joined(settled, output);
 }
 
 /** Items begin in their order, as many as may be at work. */
@@ -278,9 +281,7 @@ function startItems(turn: Turn, execution: LiveExecution, items: OpenItems): voi
 
 /** The passes of its loops are counted no longer, unless the MAP can come again and count on. */
 function forgetItem({ definition, state }: Turn, current: MapStep, within: Place): void {
-  const comesAgain = (step: Step | undefined) => step?.repeats === true;
-  const outer = current.lineage.map(({ stepId }) => definition.steps.get(stepId));
-  if (comesAgain(current) || outer.some(comesAgain)) return;
+  if (comesAgain(definition, current)) return;
   const prefix = prefixOf(within);
   const kept = Object.entries(state.iterations).filter(([path]) => !path.startsWith(prefix));
   if (kept.length < Object.keys(state.iterations).length)

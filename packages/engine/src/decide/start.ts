@@ -54,6 +54,8 @@ export function createSnapshot(definition: Definition, instance: NewInstance): S
     iterations: {},
     completions: 0,
     completedSteps: 0,
+    countedSteps: [],
+    begunItems: 0,
     lastOutput: null,
     uncertain: [],
     timers: [],

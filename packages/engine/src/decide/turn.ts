@@ -6,6 +6,7 @@ import type {
   ExecutionUpdate,
   Guard,
   HistoryEntry,
+  ItemCounts,
   NewExecution,
   NewWait,
 } from "../state/decision.ts";
@@ -15,6 +16,7 @@ import type { Signal } from "../state/signal.ts";
 import type {
   JsonObject,
   LiveExecution,
+  OpenItems,
   Place,
   Snapshot,
   TimerKind,
@@ -289,12 +291,17 @@ export function updateExecution(turn: Turn, execution: LiveExecution, change: Ro
     retryAt = null,
     awaited = false,
   } = change;
+  const items = execution.items && itemCounts(execution.items);
   const key = executionKey(path, iteration);
   turn.touched.set(path, key);
   const inserted = turn.inserts.get(key);
-  const row = { status, attempt, output, error, completion, completedAt };
+  const row = { status, attempt, output, error, completion, items, completedAt };
   if (inserted !== undefined) turn.inserts.set(key, { ...inserted, ...row });
   else turn.updates.set(key, { stepId, path, iteration, ...row, retryAt, awaited });
+}
+
+function itemCounts({ count, completed, failed }: OpenItems): ItemCounts {
+  return { count, completed, failed };
 }
 
 /** Puts an error beside what this turn has made of a row. */

@@ -31,6 +31,11 @@ export function takeApart(path: string): Enclosed | undefined {
   return { path: path.slice(0, before), at: path.slice(before + 1, dot), stepId };
 }
 
+/** Whether a path leads into an item of a MAP. */
+export function isInItem(path: string): boolean {
+  return path.includes("[");
+}
+
 /** The id of the step that a path leads to. */
 export function stepIdOf(path: string): string {
   return path.slice(path.lastIndexOf(".") + 1);

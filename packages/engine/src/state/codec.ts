@@ -49,6 +49,8 @@ type Frontier = Pick<
   | "iterations"
   | "completions"
   | "completedSteps"
+  | "countedSteps"
+  | "begunItems"
   | "lastOutput"
   | "uncertain"
   | "timers"
@@ -94,6 +96,8 @@ interface StoredFrontier {
   readonly iterations?: Snapshot["iterations"];
   readonly completions?: number;
   readonly completedSteps?: number;
+  readonly countedSteps?: readonly string[];
+  readonly begunItems?: number;
   readonly lastOutput?: string;
   readonly uncertain?: readonly string[];
   readonly timers?: readonly TimerKind[];
@@ -104,7 +108,8 @@ interface StoredFrontier {
 
 /** What is live of an instance, ready for `JSON.stringify`. */
 export function encodeFrontier(snapshot: Snapshot): StoredFrontier {
-  const { live, iterations, completions, completedSteps, lastOutput } = snapshot;
+  const { live, iterations, completions, lastOutput } = snapshot;
+  const { completedSteps, countedSteps, begunItems } = snapshot;
   const { uncertain, timers, triggerKeys, pause, interventions } = snapshot;
   return {
     format: pause === null ? format : pausedFormat,
@@ -112,6 +117,8 @@ export function encodeFrontier(snapshot: Snapshot): StoredFrontier {
     ...(!isEmpty(iterations) && { iterations }),
     ...(completions !== 0 && { completions }),
     ...(completedSteps !== 0 && { completedSteps }),
+    ...(countedSteps.length > 0 && { countedSteps }),
+    ...(begunItems !== 0 && { begunItems }),
     ...(lastOutput !== null && { lastOutput }),
     ...(uncertain.length > 0 && { uncertain }),
     ...(timers.length > 0 && { timers }),
@@ -155,6 +162,8 @@ export function decodeSnapshot(columns: StoredSnapshot): Snapshot {
     iterations: stored.iterations ?? {},
     completions: stored.completions ?? 0,
     completedSteps: stored.completedSteps ?? 0,
+    countedSteps: stored.countedSteps ?? [],
+    begunItems: stored.begunItems ?? 0,
     lastOutput: stored.lastOutput ?? null,
     uncertain: stored.uncertain ?? [],
     timers: stored.timers ?? [],
@@ -247,6 +256,8 @@ export interface Changes {
   readonly iterations?: ObjectChanges<number>;
   readonly completions?: number;
   readonly completedSteps?: number;
+  readonly countedSteps?: readonly string[];
+  readonly begunItems?: number;
   readonly lastOutput?: string | null;
   readonly uncertain?: readonly string[];
   readonly timers?: readonly TimerKind[];
@@ -284,6 +295,8 @@ export function blankSnapshot(identity: Identity): Snapshot {
     iterations: {},
     completions: 0,
     completedSteps: 0,
+    countedSteps: [],
+    begunItems: 0,
     lastOutput: null,
     uncertain: [],
     timers: [],
@@ -317,6 +330,8 @@ export function changesBetween(previous: Snapshot, next: Snapshot): Changes {
     ...(iterations && { iterations }),
     ...(changed("completions") && { completions: next.completions }),
     ...(changed("completedSteps") && { completedSteps: next.completedSteps }),
+    ...(changed("countedSteps") && { countedSteps: next.countedSteps }),
+    ...(changed("begunItems") && { begunItems: next.begunItems }),
     ...(changed("lastOutput") && { lastOutput: next.lastOutput }),
     ...(changed("uncertain") && { uncertain: next.uncertain }),
     ...(changed("timers") && { timers: next.timers }),

@@ -3,6 +3,13 @@ import type { ChildEnd } from "./signal.ts";
 import type { ParentLink, Snapshot, TimerKind, WorkflowError } from "./snapshot.ts";
 import type { StepStatus } from "./status.ts";
 
+/** What has come of the items of a MAP. */
+export interface ItemCounts {
+  readonly count: number;
+  readonly completed: number;
+  readonly failed: number;
+}
+
 /** A step row to be written for the first time. */
 export interface NewExecution {
   readonly stepId: string;
@@ -20,6 +27,8 @@ export interface NewExecution {
   readonly output: Json | undefined;
   readonly error: WorkflowError | null;
   readonly completion: number | null;
+  /** MAP only. */
+  readonly items?: ItemCounts | undefined;
   /** Milliseconds that one attempt may run; null for the task's own limit or none. */
   readonly timeoutMs: number | null;
   readonly heartbeatTimeoutMs: number | null;
@@ -41,6 +50,7 @@ export interface ExecutionUpdate {
   /** Of a FAILED step, or of the last attempt while RETRYING; null once it has gone well. */
   readonly error: WorkflowError | null;
   readonly completion: number | null;
+  readonly items?: ItemCounts | undefined;
   readonly completedAt: Date | null;
   /** RETRYING: when the next attempt may start. */
   readonly retryAt: Date | null;

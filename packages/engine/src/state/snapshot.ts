@@ -197,8 +197,15 @@ export interface Snapshot {
   readonly iterations: { readonly [path: string]: number };
   /** The last completion number given. */
   readonly completions: number;
-  /** Completed steps of the definition, for progress. */
+  /**
+   * What has completed, for progress: steps that are in no MAP, each once however often it is passed,
+   * and settled items of MAPs that are in none.
+   */
   readonly completedSteps: number;
+  /** Paths of those counted steps that can be passed again. */
+  readonly countedSteps: readonly string[];
+  /** Items of the MAPs that have begun and are in none. */
+  readonly begunItems: number;
   /** Execution key whose output is the instance's, should it complete now (CONTRACT 1, `output`). */
   readonly lastOutput: string | null;
   /** Paths of steps of lost branches whose outcome nobody knows, for a compensation to name. */

@@ -2,6 +2,7 @@ import { describe, expect, test } from "vitest";
 import { decide, isNeeds } from "../../src/decide/decide.ts";
 import { defaultRetryPolicy } from "../../src/retry.ts";
 import { encodeFrontier } from "../../src/state/codec.ts";
+import type { Decision } from "../../src/state/decision.ts";
 import { noReads } from "../../src/state/reads.ts";
 import type { Signal } from "../../src/state/signal.ts";
 import { define } from "../support/definitions.ts";
@@ -18,11 +19,14 @@ const map = (items: unknown, steps: object[], more: object = {}) => ({
 const label = { stepId: "label", input: { item: "${ item }", at: "${ index }" } };
 
 /** The step of one item, taken by a worker, ends. */
-function settle(simulation: Simulation, path: string, output: string | number | undefined): void {
+function settle(
+  simulation: Simulation,
+  path: string,
+  output: string | number | undefined,
+): Decision {
   const execution = { path, iteration: 1, attempt: 1 };
   if (output !== undefined) {
-    simulation.send({ kind: "stepSucceeded", ...execution, output });
-    return;
+    return simulation.send({ kind: "stepSucceeded", ...execution, output });
   }
   const failure = { type: "Torn", message: "it tore", details: null, retryable: false };
   const retry = {
@@ -34,7 +38,7 @@ function settle(simulation: Simulation, path: string, output: string | number | 
     nonRetryableErrors: [],
     onExhausted: "FAIL",
   } as const;
-  simulation.send({ kind: "stepFailed", ...execution, failure, retry });
+  return simulation.send({ kind: "stepFailed", ...execution, failure, retry });
 }
 
 const active = ({ snapshot }: Simulation) =>
@@ -57,7 +61,8 @@ describe("a MAP", () => {
     expect(simulation.snapshot).toMatchObject({
       status: "COMPLETED",
       output: ["label 0", "label 1", "label 2"],
-      completedSteps: 1,
+      completedSteps: 4,
+      begunItems: 3,
     });
   });
 
@@ -273,5 +278,104 @@ test("of ten thousand items the snapshot holds those at work, and little else", 
   expect(largest).toBeLessThan(5_000);
   expect(needs).toEqual({
     needs: [{ kind: "items", path: "ship", iteration: 1, after: 0, stepIds: ["label"] }],
+  });
+});
+
+describe("progress", () => {
+  const progress = ({ snapshot }: Simulation) => ({
+    completed: snapshot.completedSteps,
+    items: snapshot.begunItems,
+  });
+
+  test("counts the items of a MAP as they settle, failed ones too, and no steps inside them", () => {
+    const steps = [{ ...label, transitions: { default: "pack" } }, { stepId: "pack" }];
+    const simulation = simulate(define({ steps: [map("[1, 2]", steps, { tolerate: 1 })] }));
+    simulation.start();
+    expect(progress(simulation)).toEqual({ completed: 0, items: 2 });
+
+    settle(simulation, "ship[0].label", "a");
+    expect(progress(simulation)).toEqual({ completed: 0, items: 2 });
+    settle(simulation, "ship[0].pack", "b");
+    expect(progress(simulation)).toEqual({ completed: 1, items: 2 });
+    settle(simulation, "ship[1].label", undefined);
+
+    expect(progress(simulation)).toEqual({ completed: 3, items: 2 });
+  });
+
+  test("counts a step once, in whichever pass it completes first", () => {
+    const simulation = simulate(
+      define({
+        retry: { maxAttempts: 1 },
+        variables: { n: 0 },
+        steps: [
+          {
+            stepId: "work",
+            onError: [{ errors: ["*"], to: "fork" }],
+            transitions: { default: "fork" },
+          },
+          {
+            stepId: "fork",
+            type: "PARALLEL",
+            branches: [{ name: "a", steps: [{ stepId: "note" }] }],
+            transitions: { default: "count" },
+          },
+          {
+            stepId: "count",
+            type: "SET",
+            variables: { n: "${ variables.n + 1 }" },
+            transitions: { conditions: [{ when: "variables.n < 3", to: "work" }] },
+          },
+        ],
+      }),
+    );
+    simulation.start();
+
+    simulation.fail("work");
+    simulation.succeed("note");
+    expect(progress(simulation)).toEqual({ completed: 3, items: 0 });
+    for (let pass = 0; pass < 2; pass++) {
+      simulation.succeed("work");
+      simulation.succeed("note");
+    }
+
+    expect(simulation.snapshot.status).toBe("COMPLETED");
+    expect(progress(simulation)).toEqual({ completed: 4, items: 0 });
+  });
+
+  test("the row of a MAP says what came of its items, however it ended", () => {
+    const ending = (end: (simulation: Simulation) => Decision) => {
+      const simulation = simulate(
+        define({ steps: [map("[1, 2, 3]", [label], { maxConcurrency: 2, tolerate: 1 })] }),
+      );
+      simulation.start();
+      return end(simulation).updates.find(({ path }) => path === "ship");
+    };
+    const joined = ending((simulation) => {
+      settle(simulation, "ship[0].label", "a");
+      settle(simulation, "ship[1].label", undefined);
+      return settle(simulation, "ship[2].label", "c");
+    });
+    expect(joined).toMatchObject({
+      status: "COMPLETED",
+      items: { count: 3, completed: 2, failed: 1 },
+    });
+
+    const failed = ending((simulation) => {
+      settle(simulation, "ship[0].label", undefined);
+      return settle(simulation, "ship[1].label", undefined);
+    });
+    expect(failed).toMatchObject({
+      status: "FAILED",
+      items: { count: 3, completed: 0, failed: 2 },
+    });
+
+    const cancelled = ending((simulation) => {
+      settle(simulation, "ship[0].label", "a");
+      return simulation.cancel();
+    });
+    expect(cancelled).toMatchObject({
+      status: "CANCELLED",
+      items: { count: 3, completed: 1, failed: 0 },
+    });
   });
 });

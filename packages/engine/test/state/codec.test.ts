@@ -127,6 +127,8 @@ const snapshot: fc.Arbitrary<Snapshot> = fc.record({
   iterations: fc.array(fc.tuple(name, fc.nat(9)), { maxLength: 3 }).map(dictionary),
   completions: fc.nat(3),
   completedSteps: fc.nat(3),
+  countedSteps: fc.constantFrom([], ["a"], ["a", "fork.x.b"]),
+  begunItems: fc.nat(2),
   lastOutput: fc.constantFrom(null, "a#1"),
   uncertain: fc.constantFrom([], ["a.b.c"]),
   timers,
