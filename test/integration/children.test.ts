@@ -36,6 +36,15 @@ async function read(id: string): Promise<InstanceView> {
   return (await api.call("GET", `/v1/instances/${id}`)).body;
 }
 
+/** What a process that died would have left behind. */
+async function rowsLeft(): Promise<readonly unknown[]> {
+  const { db } = api.services.database;
+  return [
+    ...(await db.selectFrom("child_signals").selectAll().execute()),
+    ...(await db.selectFrom("children").selectAll().where("started_at", "is", null).execute()),
+  ];
+}
+
 /** Of a child that may still have to be created. */
 async function eventuallySettled(id: string): Promise<InstanceView> {
   await eventually("the child", async () => {
@@ -47,6 +56,8 @@ async function eventuallySettled(id: string): Promise<InstanceView> {
 
 const child = (workflowId: string, more: object = {}) =>
   ({ stepId: "child", type: "SUB_WORKFLOW", workflowId, ...more }) as never;
+
+const child2 = { ...(child("c_quick") as object), stepId: "again" };
 
 const echo = (id: string, more: object = {}) => ({
   id,
@@ -82,6 +93,53 @@ test("a child runs with its input and hands up its output; each names the other"
   expect(Number.parseInt(childId.replace("-", "").slice(0, 12), 16)).toBe(
     Date.parse(own.createdAt),
   );
+});
+
+describe("at registration", () => {
+  const validate = async (document: Partial<WorkflowDefinition>) =>
+    (await api.call("POST", "/v1/definitions/validate", document)).body;
+
+  test("a child that nobody has registered yet is a warning", async () => {
+    await register(echo("c_there"));
+
+    const { warnings } = await validate({
+      id: "p_warned",
+      steps: [
+        { ...(child("c_later") as object), transitions: { default: "other" } },
+        { ...(child("c_there", { version: 7 }) as object), stepId: "other" },
+      ] as never,
+    });
+
+    expect(warnings).toMatchObject([
+      { path: "/steps/0/workflowId", code: "UNKNOWN_WORKFLOW" },
+      { path: "/steps/1/workflowId", code: "UNKNOWN_WORKFLOW" },
+    ]);
+  });
+
+  test("a workflow that waits for itself by way of others is refused, unless it may not come to it", async () => {
+    await register({ id: "r_b", steps: [child("r_c")] }, { id: "r_c", steps: [child("r_a")] });
+    const awaiting = (more: object) => ({
+      id: "r_a",
+      steps: [
+        {
+          stepId: "each",
+          type: "MAP",
+          items: "[1]",
+          steps: [child("r_b", more)],
+        } as never,
+      ],
+    });
+
+    expect((await validate(awaiting({}))).errors).toMatchObject([
+      {
+        path: "/steps/0/steps/0/workflowId",
+        code: "RECURSIVE_WORKFLOW",
+        message: expect.stringContaining("r_a → r_b → r_c → r_a"),
+      },
+    ]);
+    expect((await validate(awaiting({ detached: true }))).errors).toBeUndefined();
+    expect((await validate(awaiting({ condition: "input.left > 0" }))).errors).toBeUndefined();
+  });
 });
 
 describe("what goes wrong with a child", () => {
@@ -273,6 +331,39 @@ describe("a cancel", () => {
     expect((await read(id)).state.steps["child"]).toMatchObject({ status: "CANCELLED" });
   });
 
+  test("that comes at any moment leaves no child running and nothing untold", async () => {
+    await register(echo("c_quick"), {
+      id: "p_many",
+      steps: [
+        {
+          stepId: "each",
+          type: "MAP",
+          items: "[1, 2, 3, 4]",
+          steps: [child("c_quick", { transitions: { default: "again" } }), child2],
+        } as never,
+      ],
+    });
+    const ids = await Promise.all(
+      Array.from({ length: 30 }, async (_, index) => {
+        const { id } = await start("p_many");
+        await new Promise((resolve) => setTimeout(resolve, index * 5));
+        await api.call("POST", `/v1/instances/${id}/cancel`, { reason: "enough" });
+        return id;
+      }),
+    );
+
+    const ends = await Promise.all(ids.map(async (id) => (await settled(id)).status));
+    await eventually("all children to have settled, and nothing to be untold", async () => {
+      const { body } = await api.call(
+        "GET",
+        "/v1/instances?workflowId=c_quick&limit=500&status=RUNNING,CREATED,WAITING_FOR_EVENT",
+      );
+      return body.items.length === 0 && (await rowsLeft()).length === 0;
+    });
+    expect(ends).toContain("CANCELLED");
+    expect(ends.filter((status) => status !== "CANCELLED" && status !== "COMPLETED")).toEqual([]);
+  });
+
   test("of the child alone fails the step; a detached child lives on", async () => {
     await register(
       waiting("c_alone"),
@@ -423,12 +514,4 @@ describe("a process that dies between a commit and what follows from it", () => 
     expect(await read(both)).toMatchObject({ status: "CANCELLED" });
     expect(await rowsLeft()).toEqual([]);
   });
-
-  async function rowsLeft(): Promise<readonly unknown[]> {
-    const { db } = api.services.database;
-    return [
-      ...(await db.selectFrom("child_signals").selectAll().execute()),
-      ...(await db.selectFrom("children").selectAll().where("started_at", "is", null).execute()),
-    ];
-  }
 });

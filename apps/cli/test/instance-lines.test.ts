@@ -170,3 +170,26 @@ test("executions of a path are listed with the passes of their loops", () => {
   ]);
   expect(executionLines(output, [])).toEqual(["nothing has run there"]);
 });
+
+test("a parent and its child name each other", () => {
+  const childId = "01890a5d-ac96-774b-bcce-b302099a8057";
+  const view = instance({
+    status: "WAITING_FOR_EVENT",
+    parent: {
+      instanceId: "01890a5d-ac96-774b-bcce-b302099a8058",
+      path: "ship[3].parcel",
+      executionId: "ship[3].parcel#1",
+      detached: false,
+    },
+    state: {
+      variables: {},
+      waitingFor: [],
+      steps: { pay: step("WAITING", { type: "SUB_WORKFLOW", childId }) },
+    },
+  });
+
+  const lines = instanceLines(output, view);
+
+  expect(lines).toContain("  child of    01890a5d-ac96-774b-bcce-b302099a8058 at ship[3].parcel");
+  expect(lines.at(-1)).toContain(`child ${childId}`);
+});

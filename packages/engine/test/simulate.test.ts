@@ -155,3 +155,51 @@ test("any definition can be simulated to an end", () => {
   expect(ends).toContain("SETTLED");
   expect([...ends].filter((end) => end === "STEP_LIMIT")).toEqual([]);
 });
+
+test("a child is what the scenario says of its step, attempt by attempt", () => {
+  const definition = define({
+    steps: [
+      {
+        stepId: "audit",
+        type: "SUB_WORKFLOW",
+        workflowId: "audit",
+        detached: true,
+        transitions: { default: "pay" },
+      },
+      {
+        stepId: "pay",
+        type: "SUB_WORKFLOW",
+        workflowId: "payment",
+        timeout: "PT1H",
+        retry: { maxAttempts: 3, initialInterval: "PT1M", jitter: "NONE" },
+      },
+    ],
+  });
+  const scenario = Scenario.parse({
+    tasks: {
+      pay: [
+        { error: { type: "BankDown" } },
+        { duration: "PT2H" },
+        { output: { receipt: 1 }, duration: "PT10S" },
+      ],
+    },
+  });
+  expect(scenarioProblems(definition, scenario)).toEqual([]);
+  expect(scenarioProblems(definition, { tasks: { audit: {} } })).toMatchObject([
+    { path: "/tasks/audit", code: "UNKNOWN_STEP" },
+  ]);
+
+  const { instance, transcript, unmocked } = simulate(definition, scenario);
+
+  expect(instance).toMatchObject({ status: "COMPLETED", output: { receipt: 1 } });
+  expect(instance.steps["pay"]).toMatchObject({ attempts: 3 });
+  expect(unmocked).toEqual([]);
+  expect(transcript.map(({ at, what }) => `${at.slice(11, 19)} ${what}`)).toEqual([
+    "00:00:00 the instance starts",
+    "00:00:01 the child of pay fails with BankDown",
+    "00:01:01 the retry timer of pay is due",
+    "01:01:01 the attempt timer of pay is due",
+    "01:02:01 the retry timer of pay is due",
+    "01:02:11 the child of pay completes",
+  ]);
+});

@@ -5,6 +5,7 @@ import {
   getDefinition,
   registerDefinition as storeDefinition,
 } from "@millrace/store";
+import { checkChildren } from "./check-children.ts";
 import { InvalidDefinitionError } from "./errors.ts";
 import type { Problem } from "./errors.ts";
 import type { Caller, Services } from "./services.ts";
@@ -24,12 +25,13 @@ export interface Registered {
  * @throws InvalidDefinitionError with every problem.
  */
 export async function registerDefinition(
-  { database, log }: Services,
+  services: Services,
   { tenantId, actor }: Caller,
   value: unknown,
   pathId?: string,
 ): Promise<Registered> {
-  const { document, warnings } = checkDefinition(value, pathId);
+  const { database, log } = services;
+  const { document, warnings } = await checkAmongOthers(services, tenantId, value, pathId);
   const contentHash = contentHashOf(document);
   const { id } = document;
   const stored = await storeDefinition(database.db, { tenantId, id, document, contentHash, actor });
@@ -40,11 +42,12 @@ export async function registerDefinition(
 
 /** What a registration would answer now; nothing is stored. @throws InvalidDefinitionError */
 export async function previewDefinition(
-  { database }: Services,
+  services: Services,
   { tenantId }: Caller,
   value: unknown,
 ): Promise<Registered> {
-  const { document, warnings } = checkDefinition(value);
+  const { database } = services;
+  const { document, warnings } = await checkAmongOthers(services, tenantId, value);
   const contentHash = contentHashOf(document);
   const { id } = document;
   const latest = await getDefinition(database.db, tenantId, id);
@@ -55,6 +58,19 @@ export async function previewDefinition(
 
 function contentHashOf(document: unknown): string {
   return createHash("sha256").update(canonicalJson(document)).digest("hex");
+}
+
+/** As `checkDefinition`, together with the workflows that it starts. @throws InvalidDefinitionError */
+async function checkAmongOthers(
+  services: Services,
+  tenantId: string,
+  value: unknown,
+  pathId?: string,
+) {
+  const { document, warnings } = checkDefinition(value, pathId);
+  const children = await checkChildren(services, tenantId, document);
+  if (children.problems.length > 0) throw new InvalidDefinitionError(children.problems);
+  return { document, warnings: [...warnings, ...children.warnings] };
 }
 
 /** Everything that can be known before a definition runs. @throws InvalidDefinitionError */
