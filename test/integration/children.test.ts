@@ -318,6 +318,8 @@ describe("a cancel", () => {
         childStatus: "WAITING_FOR_EVENT",
       },
     ]);
+    const listed = await api.call("GET", `/v1/instances/${id}/steps?path=both.a.each[0].child`);
+    expect(listed.body.items).toMatchObject([{ status: "WAITING", childId: middle }]);
     expect((await read(middle)).parent).toMatchObject({ path: "both.a.each[0].child" });
     await api.call("POST", `/v1/instances/${id}/cancel`, { reason: "enough" });
 

@@ -65,18 +65,11 @@ export function progressView(
 }
 
 /** By step id the latest execution of each; those in items of a MAP also by their path. */
-function stepViews({
-  steps,
-  children,
-  snapshot: { live },
-}: InstanceRead): Record<string, StepView> {
-  const childIds = new Map(children.map((child) => [executionId(child), child.childId]));
+function stepViews({ steps, snapshot: { live } }: InstanceRead): Record<string, StepView> {
   return Object.fromEntries(
     steps.flatMap((step): [string, StepView][] => {
       if (step.compensates !== null) return [];
-      const childId = childIds.get(executionId(step));
-      const own = stepView(step, live[executionId(step)]?.items);
-      const view = childId === undefined ? own : { ...own, childId };
+      const view = stepView(step, live[executionId(step)]?.items);
       return namesOf(step).map((name) => [name, view]);
     }),
   );
@@ -116,6 +109,7 @@ function stepView(
     ...(blocked !== null && { blocked }),
     ...(progress !== undefined && { progress: json(progress) }),
     ...(workerId !== null && { workerId }),
+    ...(step.child !== undefined && { childId: step.child.childId }),
     ...(step.items !== undefined && { items: itemsView(open ?? step.items, open?.next) }),
   };
 }

@@ -60,7 +60,6 @@ function read({
     steps: [],
     waits: [],
     timers: [],
-    children: [],
     ...more,
   };
 }

@@ -7,7 +7,14 @@ import {
   refuseChild,
   unstartedChildren,
 } from "@millrace/store";
-import type { ChildSignal, Commit, Key, Receiver, UnstartedChild } from "@millrace/store";
+import type {
+  ChildPlace,
+  ChildSignal,
+  Commit,
+  Key,
+  Receiver,
+  UnstartedChild,
+} from "@millrace/store";
 import { advance } from "./advance.ts";
 import { InstanceNotFoundError, WorkflowNotFoundError } from "./errors.ts";
 import { firstCommit } from "./first-commit.ts";
@@ -42,8 +49,8 @@ export async function tellFamily(
 ): Promise<readonly Commit[]> {
   const { tenantId } = key;
   const family = commands.filter(isFamily);
-  const starts = family.some(({ kind }) => kind === "startChild");
-  const started = starts ? await startChildren(services, key) : [];
+  const starts = family.filter((command) => command.kind === "startChild");
+  const started = starts.length > 0 ? await startChildren(services, key, starts) : [];
   const told = family.map(async (command): Promise<readonly Commit[]> => {
     if (command.kind === "cancelChild") {
       return applyTold(services, { tenantId, instanceId: command.childId });
@@ -59,8 +66,12 @@ export async function tellFamily(
 
 // Starting
 
-async function startChildren(services: Services, parent: Key): Promise<readonly Commit[]> {
-  const children = await unstartedChildren(services.database.db, parent);
+async function startChildren(
+  services: Services,
+  parent: Key,
+  places: readonly ChildPlace[],
+): Promise<readonly Commit[]> {
+  const children = await unstartedChildren(services.database.db, parent, places);
   return (await Promise.all(children.map((child) => startChild(services, child)))).flat();
 }
 
@@ -218,14 +229,13 @@ async function startOrForget(
   told: readonly ChildSignal[],
 ): Promise<readonly Commit[]> {
   const { db } = services.database;
-  const { tenantId, instanceId: childId } = key;
+  const { tenantId } = key;
   const started: Commit[] = [];
-  for (const { body } of told) {
+  for (const { body, ...place } of told) {
     if (!("parentId" in body)) continue;
     const parent = { tenantId, instanceId: body.parentId };
-    started.push(...(await startChildren(services, parent)));
-    const unstarted = await unstartedChildren(db, parent);
-    if (unstarted.some((child) => child.childId === childId)) return started;
+    started.push(...(await startChildren(services, parent, [place])));
+    if ((await unstartedChildren(db, parent, [place])).length > 0) return started;
   }
   if ((await loadInstance(db, key)) !== undefined) {
     return [...started, ...(await applyTold(services, key))];

@@ -229,9 +229,7 @@ function stepReason(
 }
 
 function childReason(step: StepRead, read: InstanceRead): Reason | undefined {
-  const child = read.children.find(
-    ({ path, iteration }) => path === step.path && iteration === step.iteration,
-  );
+  const { child } = step;
   if (child === undefined) return undefined;
   const { childId, workflowId: childWorkflowId, status, requestedAt: since } = child;
   const until = step.awaited ? dueAt(read, step, "grace") : null;

@@ -8,7 +8,6 @@ import type {
 import type { Key, ReceivedSignal } from "./commit.ts";
 import { jsonText, parseJson } from "./json.ts";
 import type { Json } from "./json.ts";
-import { keySource } from "./load.ts";
 import { prepared, run, type Db } from "./statement.ts";
 import { rowSource } from "./unnest.ts";
 
@@ -43,11 +42,28 @@ export interface ChildCancel extends ReceivedSignal {
   readonly shouldCompensate: boolean;
 }
 
-/** Those of one parent. */
-export async function unstartedChildren(db: Db, key: Key): Promise<readonly UnstartedChild[]> {
-  const rows = await run<UnstartedRow>(db, unstarted, [key.tenantId, key.instanceId]);
-  return rows.map(unstartedOf);
+/** An attempt at a step of the parent. */
+export interface ChildPlace {
+  readonly path: string;
+  readonly iteration: number;
+  readonly attempt: number;
 }
+
+/** Of one parent those that these attempts have asked for. */
+export async function unstartedChildren(
+  db: Db,
+  parent: Key,
+  places: readonly ChildPlace[],
+): Promise<readonly UnstartedChild[]> {
+  const values = [parent.tenantId, parent.instanceId, ...placeSource.values(places)];
+  return (await run<UnstartedRow>(db, unstarted, values)).map(unstartedOf);
+}
+
+const placeSource = rowSource<ChildPlace>({
+  path: { type: "text", of: ({ path }) => path },
+  iteration: { type: "integer", of: ({ iteration }) => iteration },
+  attempt: { type: "integer", of: ({ attempt }) => attempt },
+});
 
 /** Those that nobody has seen to in time; each is asked for again after a while. */
 export async function takeUnstarted(db: Db, limit: number): Promise<readonly UnstartedChild[]> {
@@ -90,9 +106,11 @@ const aroundChild = `join workflow_instances i
 
 const unstarted = prepared(
   "unstarted_children",
-  `select ${unstartedColumns} from children c
+  `select ${unstartedColumns} from ${placeSource.from("x", 3)}
+  join children c on c.tenant_id = $1 and c.instance_id = $2 and c.path = x.path
+    and c.iteration = x.iteration and c.attempt = x.attempt
   ${aroundChild}
-  where c.tenant_id = $1 and c.instance_id = $2 and c.started_at is null`,
+  where c.started_at is null`,
 );
 
 /** Between two looks at what cannot be finished now. */
@@ -325,10 +343,28 @@ export interface ChildLink extends Key {
   readonly status: InstanceStatus | null;
 }
 
-/** Of each execution the latest child. */
-export async function childrenOf(db: Db, keys: readonly Key[]): Promise<readonly ChildLink[]> {
-  const rows = await run<ChildLinkRow>(db, links, keySource.values(keys));
-  return rows.map((row) => ({
+/** A step execution. */
+export interface StepPlace extends Key {
+  readonly path: string;
+  readonly iteration: number;
+}
+
+/** Of each of these executions the latest child, by `placeName`. */
+export async function childrenOf(
+  db: Db,
+  places: readonly StepPlace[],
+): Promise<ReadonlyMap<string, ChildLink>> {
+  if (places.length === 0) return new Map();
+  const rows = await run<ChildLinkRow>(db, links, stepSource.values(places));
+  return new Map(rows.map(linkOf).map((link) => [placeName(link), link]));
+}
+
+export function placeName({ tenantId, instanceId, path, iteration }: StepPlace): string {
+  return `${tenantId}/${instanceId}/${path}#${iteration}`;
+}
+
+function linkOf(row: ChildLinkRow): ChildLink {
+  return {
     tenantId: row.tenant_id,
     instanceId: row.instance_id,
     path: row.path,
@@ -339,7 +375,7 @@ export async function childrenOf(db: Db, keys: readonly Key[]): Promise<readonly
     detached: row.detached,
     requestedAt: row.requested_at,
     status: row.status as InstanceStatus | null,
-  }));
+  };
 }
 
 interface ChildLinkRow {
@@ -355,13 +391,23 @@ interface ChildLinkRow {
   readonly status: string | null;
 }
 
+const stepSource = rowSource<StepPlace>({
+  tenant_id: { type: "text", of: ({ tenantId }) => tenantId },
+  instance_id: { type: "uuid", of: ({ instanceId }) => instanceId },
+  path: { type: "text", of: ({ path }) => path },
+  iteration: { type: "integer", of: ({ iteration }) => iteration },
+});
+
 const links = prepared(
   "children_of",
-  `select distinct on (c.tenant_id, c.instance_id, c.path, c.iteration)
-    c.tenant_id, c.instance_id, c.path, c.iteration, c.attempt, c.child_id, c.workflow_id,
-    c.detached, c.requested_at, i.status
-  from ${keySource.from("x", 1)}
-  join children c on c.tenant_id = x.tenant_id and c.instance_id = x.instance_id
-  left join workflow_instances i on i.tenant_id = c.tenant_id and i.id = c.child_id
-  order by c.tenant_id, c.instance_id, c.path, c.iteration, c.attempt desc`,
+  `select c.*, i.status
+  from ${stepSource.from("x", 1)}
+  cross join lateral (
+    select c.tenant_id, c.instance_id, c.path, c.iteration, c.attempt, c.child_id, c.workflow_id,
+      c.detached, c.requested_at
+    from children c
+    where c.tenant_id = x.tenant_id and c.instance_id = x.instance_id and c.path = x.path
+      and c.iteration = x.iteration
+    order by c.attempt desc limit 1) c
+  left join workflow_instances i on i.tenant_id = c.tenant_id and i.id = c.child_id`,
 );

@@ -9,7 +9,14 @@ export {
   takeUnstarted,
   unstartedChildren,
 } from "./children.ts";
-export type { ChildLink, ChildSignal, Receiver, UnstartedChild } from "./children.ts";
+export type {
+  ChildLink,
+  ChildPlace,
+  ChildSignal,
+  Receiver,
+  StepPlace,
+  UnstartedChild,
+} from "./children.ts";
 export { claimSteps } from "./claim.ts";
 export type { ClaimRequest, Claimed, ClaimedStep } from "./claim.ts";
 export { commitBatch, commitLocked, createBatch } from "./commit.ts";

@@ -1,6 +1,7 @@
+import { executionKey } from "@millrace/engine";
 import type { ItemCounts, Snapshot, StepStatus, TimerKind, WorkflowError } from "@millrace/engine";
-import { childrenOf } from "./children.ts";
-import type { ChildLink } from "./children.ts";
+import { childrenOf, placeName } from "./children.ts";
+import type { ChildLink, StepPlace } from "./children.ts";
 import type { Commit, Key } from "./commit.ts";
 import { instanceColumnsAsText, snapshotOf } from "./instance-row.ts";
 import type { InstanceRow } from "./instance-row.ts";
@@ -30,8 +31,6 @@ export interface InstanceRead {
   readonly steps: readonly StepRead[];
   readonly waits: readonly WaitRead[];
   readonly timers: readonly TimerRead[];
-  /** Of each SUB_WORKFLOW execution the latest child. */
-  readonly children: readonly ChildLink[];
 }
 
 export interface StepRead {
@@ -58,6 +57,8 @@ export interface StepRead {
   /** Why no worker takes it. */
   readonly blocked: string | null;
   readonly progress: Json | undefined;
+  /** Of a SUB_WORKFLOW the latest one. */
+  readonly child?: ChildLink | undefined;
   /** MAP only, as they were when it last was written: when it began, and when it settled. */
   readonly items: ItemCounts | undefined;
 }
@@ -110,7 +111,7 @@ export async function readInstances(
   const stepsOf = grouped(steps);
   const waitsOf = grouped(waits);
   const timersOf = grouped(timers);
-  const links = await linksOf(db, steps);
+  const children = await childrenOf(db, steps.flatMap(childPlaceOf));
   return keys.flatMap((key) => {
     const name = keyName(key);
     const row = byKey.get(name);
@@ -120,34 +121,17 @@ export async function readInstances(
       metadata: parseJson(row.metadata) ?? null,
       deadline: row.deadline,
       updatedAt: row.updated_at,
-      steps: (stepsOf.get(name) ?? []).map(stepReadOf),
+      steps: (stepsOf.get(name) ?? []).map((step) => stepReadOf(step, children)),
       waits: (waitsOf.get(name) ?? []).map(waitReadOf),
       timers: (timersOf.get(name) ?? []).map(timerReadOf),
-      children: links.get(name) ?? [],
     };
   });
 }
 
-/** Asked for apart, since few instances have children. */
-async function linksOf(
-  db: Db,
-  steps: readonly StepRow[],
-): Promise<ReadonlyMap<string, readonly ChildLink[]>> {
-  const parents = new Map(
-    steps
-      .filter(({ type }) => type === "SUB_WORKFLOW")
-      .map(({ tenant_id: tenantId, instance_id: instanceId }) => [
-        nameOf(tenantId, instanceId),
-        { tenantId, instanceId },
-      ]),
-  );
-  const links = new Map<string, ChildLink[]>();
-  if (parents.size === 0) return links;
-  for (const link of await childrenOf(db, [...parents.values()])) {
-    const name = keyName(link);
-    links.set(name, [...(links.get(name) ?? []), link]);
-  }
-  return links;
+/** Whose child is asked for, in a statement of its own: few instances have any. */
+export function childPlaceOf(row: StepRow): readonly StepPlace[] {
+  const { type, tenant_id: tenantId, instance_id: instanceId, path, iteration } = row;
+  return type === "SUB_WORKFLOW" ? [{ tenantId, instanceId, path, iteration }] : [];
 }
 
 /** Rows that came as a JSON array: times in their columns are texts, and become dates again. */
@@ -291,7 +275,8 @@ const latestSteps = `select ${stepColumns}
     offset 0) s
   order by s.created_at, s.completion, s.path`;
 
-export function stepReadOf(row: StepRow): StepRead {
+export function stepReadOf(row: StepRow, children: ReadonlyMap<string, ChildLink>): StepRead {
+  const [place] = childPlaceOf(row);
   return {
     stepId: row.step_id,
     path: row.path,
@@ -315,6 +300,7 @@ export function stepReadOf(row: StepRow): StepRead {
     blocked: row.blocked,
     progress: parseJson(row.progress),
     items: parseJson(row.items) as ItemCounts | undefined,
+    child: place && children.get(placeName(place)),
   };
 }
 
@@ -405,6 +391,7 @@ const owner = prepared(
 export function instanceReadOf({ decision, at, create }: Commit): InstanceRead {
   const { snapshot, inserts, commands } = decision;
   const isOver = commands.some(({ kind }) => kind === "settle");
+  const children = linksOf(snapshot, commands, at);
   return {
     snapshot,
     metadata: create?.metadata ?? null,
@@ -434,6 +421,7 @@ export function instanceReadOf({ decision, at, create }: Commit): InstanceRead {
       blocked: null,
       progress: undefined,
       items: row.items,
+      child: children.get(executionKey(row.path, row.iteration)),
     })),
     waits: isOver
       ? []
@@ -456,23 +444,21 @@ export function instanceReadOf({ decision, at, create }: Commit): InstanceRead {
               ]
             : [],
         ),
-    children: commands.flatMap((command) =>
-      command.kind === "startChild"
-        ? [
-            {
-              tenantId: snapshot.tenantId,
-              instanceId: snapshot.id,
-              path: command.path,
-              iteration: command.iteration,
-              attempt: command.attempt,
-              childId: command.childId,
-              workflowId: command.workflowId,
-              detached: command.detached,
-              requestedAt: at,
-              status: null,
-            },
-          ]
-        : [],
-    ),
   };
+}
+
+function linksOf(
+  { tenantId, id: instanceId }: Snapshot,
+  commands: Commit["decision"]["commands"],
+  requestedAt: Date,
+): ReadonlyMap<string, ChildLink> {
+  return new Map(
+    commands.flatMap((command): [string, ChildLink][] => {
+      if (command.kind !== "startChild") return [];
+      const { path, iteration, attempt, childId, workflowId, detached } = command;
+      const place = { tenantId, instanceId, path, iteration, attempt };
+      const link = { ...place, childId, workflowId, detached, requestedAt, status: null };
+      return [[executionKey(path, iteration), link]];
+    }),
+  );
 }

@@ -1,6 +1,7 @@
 import { decodeCursor, encodeCursor, readPage } from "./cursor.ts";
 import type { Key } from "./commit.ts";
-import { stepColumns, stepReadOf } from "./instances.ts";
+import { childrenOf } from "./children.ts";
+import { childPlaceOf, stepColumns, stepReadOf } from "./instances.ts";
 import type { StepRead, StepRow } from "./instances.ts";
 import { parseJson } from "./json.ts";
 import type { Json } from "./json.ts";
@@ -42,9 +43,12 @@ export async function listSteps(
   const from = [afterPath, afterIteration, end];
   const values = [tenantId, instanceId, path, textArray(status), ...from, limit + 1];
   const rows = await readPage(cursor, () => run<StepRow & Input>(db, page, values));
-  const items = rows
-    .slice(0, limit)
-    .map((row) => ({ ...stepReadOf(row), input: parseJson(row.input) }));
+  const shown = rows.slice(0, limit);
+  const children = await childrenOf(db, shown.flatMap(childPlaceOf));
+  const items = shown.map((row) => ({
+    ...stepReadOf(row, children),
+    input: parseJson(row.input),
+  }));
   const last = items.at(-1);
   const isMore = rows.length > limit && last !== undefined;
   return {
