@@ -4,6 +4,7 @@ export {
   childrenOf,
   deleteChildSignals,
   loadChildSignals,
+  placeName,
   refuseChild,
   takeChildSignals,
   takeUnstarted,
