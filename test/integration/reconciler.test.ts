@@ -154,6 +154,27 @@ test("what was found, made good, and how long the oldest waited is told by kind"
   );
 });
 
+test("a step whose worker died before it added the job is due once the death is known, not half a minute later", async () => {
+  await registerDefinition(services, caller, {
+    id: "task",
+    steps: [{ stepId: "a", type: "TASK", taskId: "noop" }],
+  });
+  await sql`insert into workers (id, host, pid, tasks, queues, beat_at)
+    values (gen_random_uuid(), 'here', 1, '{}', '{default}', now() - interval '3 s')`.execute(
+    services.database.db,
+  );
+  const { instance } = await startInstance(services, caller, { workflowId: "task" });
+  const jobId = stepJobId(jobOf(instance.snapshot.id));
+  await services.queue.removeStep("default", jobId);
+
+  stopScheduler = (await runScheduler(services)).close;
+
+  await eventually(
+    "its job",
+    async () => (await services.queue.known("default", [jobId])).size > 0,
+  );
+});
+
 test("what was not added while Redis was away or full is due once it takes jobs, though the processes of that time are gone", async () => {
   const folder = await createTemporaryFolder();
   const server = await openRedis({ dataDir: folder.path });

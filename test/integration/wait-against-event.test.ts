@@ -151,6 +151,36 @@ test("the same alignment loses pairs when each side is one statement, and none w
   }
 }, 60_000);
 
+test("events against cancels: whichever an instance takes, nothing is left of the other", async () => {
+  await opener.definitions.register({
+    id: "cancel_against_event",
+    steps: [
+      {
+        stepId: "only",
+        type: "EVENT_WAIT",
+        eventPattern: "pair.met",
+        eventCondition: condition,
+      },
+    ],
+  });
+  const pairs = pairsOf(300);
+  const { results } = await opener.instances.startBatch(
+    pairs.map((pair) => ({ workflowId: "cancel_against_event", input: { pair } })),
+  );
+
+  const races = pairs.map((pair, index): Race => ({
+    open: () =>
+      opener.instances
+        .cancel(results[index]?.instance?.id ?? "")
+        .catch((error: unknown) => expect(error).toMatchObject({ status: 409 })),
+    publish: () => publish(pair),
+  }));
+  // An event is stored before it is matched: the cancel comes a little later.
+  await align(races, { lanes: 4, staggerMs: [-12, -9, -7, -5, -3, -1] });
+
+  await expectNothingLeft(installation);
+}, 120_000);
+
 function pairsOf(count: number): readonly string[] {
   const run = randomUUID();
   return Array.from({ length: count }, (_, index) => `${run}-${index}`);

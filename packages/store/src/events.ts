@@ -1,4 +1,5 @@
 import type { Snapshot } from "@millrace/engine";
+import type { Key } from "./commit.ts";
 import { instanceColumns, snapshotOf } from "./instance-row.ts";
 import type { InstanceRow } from "./instance-row.ts";
 import { jsonText } from "./json.ts";
@@ -418,6 +419,19 @@ const takeAlone = prepared(
   from open
   where w.tenant_id = $1 and w.instance_id = $3 and w.path = $4 and w.iteration = $5
   returning true as ok`,
+);
+
+/**
+ * Takes away what an event, that was matched while its instance settled, has left of itself: the commit
+ * that settled it has taken the wait, and could not see the delivery that came in beside it.
+ */
+export async function forgetDeliveries(db: Db, key: Key): Promise<void> {
+  await run(db, forget, [key.tenantId, key.instanceId]);
+}
+
+const forget = prepared(
+  "forget_deliveries",
+  "delete from event_deliveries where tenant_id = $1 and instance_id = $2",
 );
 
 /**

@@ -75,6 +75,7 @@ export {
   matchPast,
   settleEvent,
   takeOne,
+  forgetDeliveries,
   untakeEvent,
   waitShapes,
 } from "./events.ts";
@@ -126,5 +127,6 @@ export {
   openBeat,
   registerWorker,
   staleBeatMs,
+  workersLost,
 } from "./workers.ts";
-export type { BeatConnection, LiveWorker, WorkerEntry } from "./workers.ts";
+export type { BeatConnection, LiveWorker, SilentWorker, WorkerEntry } from "./workers.ts";

@@ -103,6 +103,31 @@ export function openBeat(url: string): BeatConnection {
   };
 }
 
+/** A worker that fell silent, and when it was last heard of. */
+export interface SilentWorker {
+  readonly id: string;
+  readonly beatAt: Date;
+}
+
+/** Workers that count as dead since less than `sinceMs`. */
+export async function workersLost(
+  db: Db,
+  sinceMs: number,
+  limit: number,
+): Promise<readonly SilentWorker[]> {
+  const rows = await run<{ id: string; beat_at: Date }>(db, lost, [sinceMs, limit]);
+  return rows.map(({ id, beat_at }) => ({ id, beatAt: beat_at }));
+}
+
+const lost = prepared(
+  "workers_lost",
+  `select id, beat_at from workers
+  where beat_at <= clock_timestamp() - interval '${staleBeatMs} ms'
+    and beat_at > clock_timestamp() - interval '${staleBeatMs} ms' - $1::bigint * interval '1 ms'
+  order by beat_at
+  limit $2`,
+);
+
 /** A worker that has ended, and holds nothing any more. */
 export async function forgetWorker(db: Db, workerId: string): Promise<void> {
   await db.deleteFrom("workers").where("id", "=", workerId).execute();

@@ -2,6 +2,7 @@ import { resolveRetryPolicy } from "@millrace/engine";
 import type { Signal } from "@millrace/engine";
 import {
   knownQueues,
+  makeMissedDue,
   orphansAmong,
   overdueAttempts,
   takeChildSignals,
@@ -11,8 +12,9 @@ import {
   unappliedMatches,
   unmatchedEvents,
   waitsNotLookedBack,
+  workersLost,
 } from "@millrace/store";
-import type { JobOfStep, Lapsed, OverdueAttempt } from "@millrace/store";
+import type { JobOfStep, Lapsed, OverdueAttempt, SilentWorker } from "@millrace/store";
 import { advance } from "../advance.ts";
 import { deliver, startChild } from "../children.ts";
 import { signalsOf } from "../inbox.ts";
@@ -51,6 +53,31 @@ export const lapsed: Kind = kind({
   since: ({ silentSince }) => silentSince,
   repair: takeOver,
 });
+
+/** Workers that died not long ago: steps that they made PENDING, and did not come to add. */
+const deaths = kind({
+  name: "deaths",
+  needsQueue: true,
+  find: ({ database }, limit) => workersLost(database.db, deathMs, limit),
+  since: ({ beatAt }) => beatAt,
+  repair: addWhatTheyMissed,
+});
+
+/** For so long a death is looked into, in each round: nobody needs to remember which ones were. */
+const deathMs = 5_000;
+/** A job is added so long after its row was committed, at most. */
+const lagMs = 2_000;
+
+/** Nobody knows who made a row PENDING, so that all of that time are asked for. */
+async function addWhatTheyMissed(
+  { database }: Services,
+  workers: readonly SilentWorker[],
+): Promise<number> {
+  const beats = workers.map(({ beatAt }) => beatAt.getTime());
+  const from = new Date(Math.min(...beats) - lagMs);
+  const to = new Date(Math.max(...beats) + lapseMs);
+  return makeMissedDue(database.db, from, to);
+}
 
 /** Attempts whose worker is gone, or does not fire their clock. */
 const attempts = kind({
@@ -122,6 +149,7 @@ const orphans = kind({
 export const kinds: readonly Kind[] = [
   steps,
   lapsed,
+  deaths,
   attempts,
   events,
   lookbacks,

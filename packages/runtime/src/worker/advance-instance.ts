@@ -1,4 +1,6 @@
+import { isSettled } from "@millrace/engine";
 import type { AdvanceJob, Running } from "@millrace/queue";
+import { forgetDeliveries } from "@millrace/store";
 import { advance } from "../advance.ts";
 import type { Intent } from "../advance.ts";
 import { childSignalsOf, forgetTold, loadTold, tellsOfChild } from "../children.ts";
@@ -39,6 +41,10 @@ export async function advanceInstance(
   const advanced = await persistently(services.log, () =>
     advance(services, { tenantId, instanceId }, intent),
   );
+  if (advanced.kind === "void" && isSettled(advanced.snapshot)) {
+    const { db } = services.database;
+    await persistently(services.log, () => forgetDeliveries(db, { tenantId, instanceId }));
+  }
   if (advanced.kind !== "committed") return forgetTold(services, job, told);
   const held = next && worker.hold(next.step);
   await perform(services, advanced.commit);
