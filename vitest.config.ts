@@ -16,6 +16,9 @@ const withServices = {
 /** What the chaos run plans and how it judges, without any process. */
 const pureChaos = ["test/chaos/plan.test.ts", "test/chaos/oracle.test.ts"];
 
+/** These mostly wait for somebody to notice something: two files at a time, after all others. */
+const lastOfAll = { maxWorkers: 2, sequence: { groupOrder: 1 } };
+
 export default defineConfig({
   resolve: { conditions },
   ssr: { resolve: { conditions: nodeConditions } },
@@ -58,9 +61,16 @@ export default defineConfig({
           name: "faults",
           include: ["test/faults/**/*.test.ts"],
           ...withServices,
-          // These mostly wait for somebody to notice something: two files at a time, after all others.
-          maxWorkers: 2,
-          sequence: { groupOrder: 1 },
+          ...lastOfAll,
+        },
+      },
+      {
+        extends: true,
+        test: {
+          name: "chaos",
+          include: ["test/chaos/**/*.test.ts"],
+          exclude: pureChaos,
+          ...lastOfAll,
         },
       },
     ],

@@ -121,6 +121,19 @@ const saga: WorkflowDefinition = {
   compensationSteps: [undo("a"), undo("b", undoFails), undo("c")],
 };
 
+/** Cancelled by an event, and not by a call. */
+const sagaTriggered: WorkflowDefinition = {
+  ...saga,
+  id: "saga_triggered",
+  cancellationTriggers: [
+    {
+      eventPattern: "chaos.stop",
+      eventCondition: "event.payload.key === input.key",
+      reason: "as it was told",
+    },
+  ],
+};
+
 const sagaOfBranches: WorkflowDefinition = {
   id: "saga_of_branches",
   retry,
@@ -193,6 +206,23 @@ const map: WorkflowDefinition = {
   ],
 };
 
+const child: WorkflowDefinition = {
+  id: "child",
+  retry,
+  steps: [task("first", { next: "second" }), task("second", { saw: outputOf("first") })],
+};
+
+const parent: WorkflowDefinition = {
+  id: "parent",
+  retry,
+  steps: [
+    task("before", { next: "sub" }),
+    { stepId: "sub", type: "SUB_WORKFLOW", workflowId: "child", ...to("after") },
+    task("after", { saw: outputOf("sub") }),
+  ],
+};
+
+/** In the order in which they are registered: a child before its parent. */
 export const DEFINITIONS: readonly WorkflowDefinition[] = [
   chain(1),
   waiting("wait", {}),
@@ -202,8 +232,11 @@ export const DEFINITIONS: readonly WorkflowDefinition[] = [
   delay,
   retried,
   saga,
+  sagaTriggered,
   sagaOfBranches,
   cancelled,
+  child,
+  parent,
   parallel("parallel_all", "ALL"),
   parallel("parallel_any", "ANY"),
   parallel("parallel_two", { count: 2 }),

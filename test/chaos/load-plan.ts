@@ -23,7 +23,9 @@ export interface CasePlan {
  * - `wait`: its event is published after the wait was seen; `wait_instance` and `wait_lookback` may or
  *   must come before, and are found by the lookback; `stale` comes before, and there is no lookback.
  * - `race`: the event comes about when the wait times out; `race_cancelled` is cancelled then, too.
- * - `cancelled`: while its second step runs. The sagas: while they hold, or before.
+ * - `cancelled`: while its second step runs. The sagas: while they hold, or before; `saga_triggered` by
+ *   an event.
+ * - `parent`: waits for a child; `parent_cancelled` is cancelled about then.
  */
 export const SCENARIOS = [
   "chain",
@@ -37,8 +39,11 @@ export const SCENARIOS = [
   "delay",
   "retried",
   "saga",
+  "saga_triggered",
   "saga_of_branches",
   "cancelled",
+  "parent",
+  "parent_cancelled",
   "parallel_all",
   "parallel_any",
   "parallel_two",
@@ -87,7 +92,12 @@ function planCase(random: Random, number: number, atMs: number, key: string): Ca
       return plan("delay", { delay: seconds(random.whole(200, 6_000)) });
     case "retried":
       return plan("retried", { failures: random.whole(0, 4) });
+    case "parent":
+      return plan("parent");
+    case "parent_cancelled":
+      return plan("parent", { ms: random.whole(100, 400) }, random.whole(0, 1_500));
     case "saga":
+    case "saga_triggered":
     case "saga_of_branches":
       // About half of them before they hold.
       return plan(scenario, { undoFailures: random.pick([0, 0, 1, 9]) }, random.whole(0, 1_000));

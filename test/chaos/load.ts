@@ -97,11 +97,23 @@ async function drive(plan: CasePlan, client: LoggingClient, deadline: () => numb
       await sleep(plan.pauseMs);
       await one.cancel();
       break;
+    case "saga_triggered":
+      await one.start();
+      if (plan.number % 2 === 0) await one.until(({ waiting }) => waiting.includes("hold"));
+      await sleep(plan.pauseMs);
+      await one.publish("chaos.stop");
+      break;
+    case "parent_cancelled":
+      await one.start();
+      await sleep(plan.pauseMs);
+      await one.cancel();
+      break;
     case "chain_once":
       if (!(await one.startOnce())) return;
       break;
     case "chain":
     case "delay":
+    case "parent":
     case "retried":
     case "parallel_all":
     case "parallel_any":
@@ -143,14 +155,14 @@ function openCase(plan: CasePlan, client: LoggingClient, deadline: () => number)
       id = idOf(await client.once(startOf()));
       return id !== undefined;
     },
-    publish: () =>
+    publish: (pattern = "chaos.paid") =>
       client.insist({
         operation: "publish",
         method: "POST",
         path: "/v1/events",
         subject: `event-${key}`,
         caseNumber,
-        body: { id: `event-${key}`, pattern: "chaos.paid", payload: { key } },
+        body: { id: `event-${key}`, pattern, payload: { key } },
       }),
     cancel: async () =>
       isOver()

@@ -1,5 +1,6 @@
 import { checkAnswers } from "./oracle/answers.ts";
 import { checkCancels } from "./oracle/cancels.ts";
+import { checkChildren } from "./oracle/children.ts";
 import { checkCompensation } from "./oracle/compensation.ts";
 import { evidenceOf, type Evidence } from "./oracle/evidence.ts";
 import { checkExecutions } from "./oracle/executions.ts";
@@ -29,6 +30,7 @@ const CHECKS: readonly Check[] = [
   checkWaits,
   checkTimers,
   checkJoins,
+  checkChildren,
   checkCompensation,
   checkCancels,
 ];

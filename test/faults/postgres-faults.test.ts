@@ -4,38 +4,12 @@ import { eventually } from "@millrace/testkit";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { openInstallation, type Installation } from "../support/installation.ts";
 import { expectNothingLeft } from "../support/leftovers.ts";
-import { startOrders } from "../support/order-load.ts";
 
 let installation: Installation;
 beforeAll(async () => {
   installation = await openInstallation({ ownPostgres: true });
 });
 afterAll(() => installation?.close());
-
-test("Postgres restarted and crashed in the middle of the load: every order ends as it should", async ({
-  annotate,
-}) => {
-  const { stack, ledger } = installation;
-  const load = await startOrders(installation, { run: "postgres" });
-  const recoveries: number[] = [];
-  for (const [runs, mode] of [
-    [40, "fast"],
-    [90, "immediate"],
-    [140, "kill"],
-  ] as const) {
-    await load.underWay(runs);
-    await stack.postgres?.restart(mode);
-    const before = ledger.entries.length;
-    const backAt = Date.now();
-    await eventually("progress", () => ledger.entries.length > before, { timeoutMs: 60_000 });
-    recoveries.push(Date.now() - backAt);
-  }
-
-  const { outcomes, reruns } = await load.finish();
-
-  expect(outcomes).toHaveLength(50);
-  await annotate(`first progress after ${recoveries.join(", ")} ms; ${reruns} runs again`);
-}, 240_000);
 
 test("C27: statements cancelled and backends terminated under load leave no broken transaction in a pool", async () => {
   const { client, stack, query } = installation;

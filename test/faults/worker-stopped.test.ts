@@ -1,15 +1,15 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { WorkflowDefinition } from "@millrace/contract";
 import { eventually, freeze, kill, thaw, type LedgerEntry } from "@millrace/testkit";
-import { afterEach, expect, test } from "vitest";
-import { openInstallation, type Installation } from "../support/installation.ts";
+import { expect, test, type TestContext } from "vitest";
+import {
+  openInstallation,
+  type Installation,
+  type InstallationOptions,
+} from "../support/installation.ts";
 import { expectNothingLeft } from "../support/leftovers.ts";
 
-let installation: Installation | undefined;
-afterEach(async () => {
-  await installation?.close();
-  installation = undefined;
-});
+// Most of the time passes waiting for somebody to find out, so these run beside each other.
 
 /** One step that is under test and one that follows; the input says what the first one does. */
 const definition: WorkflowDefinition = {
@@ -27,12 +27,9 @@ const definition: WorkflowDefinition = {
   ],
 };
 
-test("a worker that stood still for 10 s in the middle of its tasks changes nothing when it goes on", async ({
-  annotate,
-}) => {
-  installation = await openInstallation({ isRestarted: false });
+test.concurrent("a worker that stood still for 10 s in the middle of its tasks changes nothing when it goes on", async (context) => {
+  const installation = await open(context, { isRestarted: false });
   const { client, ledger, stack } = installation;
-  await client.definitions.register(definition);
   // First runs are held at the ledger; those of another worker, later on, are answered at once.
   let letGo = () => {};
   const held = new Promise<void>((resolve) => (letGo = resolve));
@@ -58,7 +55,7 @@ test("a worker that stood still for 10 s in the middle of its tasks changes noth
   await eventually("the other to take over", () => again().length >= mine.length, {
     timeoutMs: 60_000,
   });
-  await annotate(`taken over after ${(again()[0]?.receivedAt ?? 0) - frozenAt} ms`);
+  await context.annotate(`taken over after ${(again()[0]?.receivedAt ?? 0) - frozenAt} ms`);
   const taken = mine.map(({ instance }) => instance);
   const ended = await Promise.all(
     taken.map((id) => client.instances.wait(id, { timeoutMs: 60_000 })),
@@ -108,15 +105,12 @@ test("a worker that stood still for 10 s in the middle of its tasks changes noth
   await expectNothingLeft(installation);
 }, 120_000);
 
-test("a worker that is asked to end in the middle of a task hands it over and exits 0", async ({
-  annotate,
-}) => {
-  installation = await openInstallation({
+test.concurrent("a worker that is asked to end in the middle of a task hands it over and exits 0", async (context) => {
+  const installation = await open(context, {
     isRestarted: false,
     env: { MILLRACE_GRACE: "PT1S" },
   });
   const { client, ledger, stack, events } = installation;
-  await client.definitions.register(definition);
   let letGo = () => {};
   const held = new Promise<void>((resolve) => (letGo = resolve));
   ledger.answer({ when: { step: "held" }, until: (entry) => (isFirst(entry) ? held : done) });
@@ -140,14 +134,15 @@ test("a worker that is asked to end in the middle of a task hands it over and ex
   expect(instance.state.steps["held"]).toMatchObject({ attempts: 1, deliveries: 2 });
   expect(instance.state.steps["held"]?.output).toMatchObject({ pid: stack.pids().worker[0] });
   const second = ledger.entries.find(({ details }) => details["deliveries"] === 2);
-  await annotate(`handed over ${(second?.receivedAt ?? 0) - askedAt} ms after SIGTERM, grace 1 s`);
+  await context.annotate(
+    `handed over ${(second?.receivedAt ?? 0) - askedAt} ms after SIGTERM, grace 1 s`,
+  );
   await expectNothingLeft(installation);
 }, 120_000);
 
-test("C81: a worker that is asked to end lets a step finish that can within the grace", async () => {
-  installation = await openInstallation({ env: { MILLRACE_GRACE: "PT10S" } });
+test.concurrent("C81: a worker that is asked to end lets a step finish that can within the grace", async (context) => {
+  const installation = await open(context, { env: { MILLRACE_GRACE: "PT10S" } });
   const { client, ledger, events } = installation;
-  await client.definitions.register(definition);
   const starts = Array.from({ length: 20 }, () =>
     client.instances.start({ workflowId: definition.id, input: { ms: 1_500 } }),
   );
@@ -172,6 +167,16 @@ test("C81: a worker that is asked to end lets a step finish that can within the 
   }
   await expectNothingLeft(installation);
 }, 120_000);
+
+async function open(
+  { onTestFinished }: TestContext,
+  options: InstallationOptions,
+): Promise<Installation> {
+  const installation = await openInstallation(options);
+  onTestFinished(() => installation.close());
+  await installation.client.definitions.register(definition);
+  return installation;
+}
 
 const done = Promise.resolve();
 

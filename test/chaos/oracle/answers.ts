@@ -38,6 +38,9 @@ function startFindings({ plan, requests, instances }: Evidence): readonly Findin
 export function endOf(evidence: Evidence): string | undefined {
   const { plan, requests } = evidence;
   if (accepted(evidence, "cancel").length > 0) return "CANCELLED";
+  if (plan.scenario === "saga_triggered") {
+    return accepted(evidence, "publish").length > 0 ? "CANCELLED" : undefined;
+  }
   // One that was not answered may have been accepted.
   if (requests.some(({ operation }) => operation === "cancel")) return undefined;
   if (plan.scenario === "retried" && Number(plan.input["failures"]) >= 3) return "FAILED";

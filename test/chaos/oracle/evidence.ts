@@ -6,12 +6,16 @@ import type { FaultRecord, InstanceRecord, RequestRecord, RunRecord, Seen } from
 export interface Evidence {
   readonly plan: CasePlan;
   readonly requests: readonly RequestRecord[];
-  /** Every instance that bears the case's correlation id. */
+  /** Every instance of the case's workflow that bears its correlation id. */
   readonly instances: readonly InstanceRecord[];
+  /** Those of other workflows that do: children have it from their parents. */
+  readonly children: readonly InstanceRecord[];
   /** The only one of them, or the one that its start was answered with. */
   readonly instance: InstanceRecord | undefined;
   /** What the tasks of that instance told the ledger, in order. */
   readonly told: readonly Told[];
+  /** What those of its children did. */
+  readonly toldByChildren: readonly Told[];
   /** What anybody ever saw of that instance, its end included, by the time of the answer. */
   readonly sightings: readonly Sighting[];
   /** Of the whole run. */
@@ -48,15 +52,19 @@ export function evidenceOf(record: RunRecord): readonly Evidence[] {
   const sightings = sightingsOf(record);
   return record.cases.map((plan) => {
     const own = requests.get(plan.number) ?? [];
-    const found = instances.get(plan.key) ?? [];
+    const related = instances.get(plan.key) ?? [];
+    const found = related.filter(({ view }) => view.workflowId === plan.workflowId);
+    const children = related.filter(({ view }) => view.workflowId !== plan.workflowId);
     const id = idAnswered(own);
     const instance = found.find(({ view }) => view.id === id) ?? found[0];
     return {
       plan,
       requests: own,
       instances: found,
+      children,
       instance,
       told: (entries.get(instance?.view.id ?? "") ?? []).map(toTold),
+      toldByChildren: children.flatMap(({ view }) => (entries.get(view.id) ?? []).map(toTold)),
       sightings: sightings.get(instance?.view.id ?? "") ?? [],
       faults: record.faults,
     };

@@ -40,5 +40,6 @@ function allSteps(steps: readonly StepShape[]): readonly StepShape[] {
 function successionOf({ stepId, input }: StepShape): readonly Succession[] {
   const { saw } = (input ?? {}) as { saw?: string };
   const before = /steps\.(\w+)\.output\.record/.exec(saw ?? "")?.[1];
-  return before === undefined ? [] : [{ before, step: stepId }];
+  // A child's outcome is its own, and checked there.
+  return before === undefined || before === "sub" ? [] : [{ before, step: stepId }];
 }
