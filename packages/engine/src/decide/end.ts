@@ -14,12 +14,9 @@ import type { Turn } from "./turn.ts";
 
 /** Completes an instance of which nothing is live any more. Looked at after every signal. */
 export function completeIfDone(turn: Turn): void {
-  const { status, live } = turn.state;
+  const { status } = turn.state;
   const over = isTerminal(status) || status === "CREATED" || status === "PAUSED";
-  // A lost branch that is given its grace holds nothing up.
-  if (!over && Object.values(live).every(({ phase }) => phase === "AWAITED")) {
-    completeInstance(turn);
-  }
+  if (!over && turn.busy === 0) completeInstance(turn);
 }
 
 /** Completes it with the definition's output, or fails where that has no value. */

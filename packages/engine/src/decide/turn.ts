@@ -62,6 +62,8 @@ export interface Turn {
   /** `state.live` is a copy of this turn's own. */
   ownsLive: boolean;
   deadLetter: CommandOf<"openDeadLetter"> | CommandOf<"resolveDeadLetter"> | undefined;
+  /** Live executions that the instance does not end before: counted, as hundreds may be live. */
+  busy: number;
   /** Steps walked through without work outside. */
   walked: number;
   settled: boolean;
@@ -104,6 +106,7 @@ export function openTurn(definition: Definition, before: Snapshot, reads: Reads,
     backlog: [],
     ownsLive: false,
     deadLetter: undefined,
+    busy: Object.values(before.live).filter(isBusy).length,
     walked: 0,
     settled: false,
   };
@@ -231,7 +234,16 @@ export function liveExecution(
 }
 
 export function putLive(turn: Turn, execution: LiveExecution): void {
-  ownLive(turn)[executionKey(execution.path, execution.iteration)] = execution;
+  const key = executionKey(execution.path, execution.iteration);
+  const live = ownLive(turn);
+  if (isBusy(live[key])) turn.busy -= 1;
+  if (isBusy(execution)) turn.busy += 1;
+  live[key] = execution;
+}
+
+/** A lost branch that is given its grace holds nothing up. */
+function isBusy(execution: LiveExecution | undefined): boolean {
+  return execution !== undefined && execution.phase !== "AWAITED";
 }
 
 /** Copied once a turn: hundreds of branches may be live, and each of them may move. */
@@ -250,6 +262,7 @@ export function removeLive(turn: Turn, execution: LiveExecution): void {
     closeWait(turn, path, iteration);
   }
   turn.dispatches.delete(key);
+  if (isBusy(turn.state.live[key])) turn.busy -= 1;
   if (turn.ownsLive) {
     delete ownLive(turn)[key];
     return;

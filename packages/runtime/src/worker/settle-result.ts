@@ -41,6 +41,14 @@ const mostTogether = 100;
 /** Outputs kept in memory along a chain for the steps that read them; the rest is loaded again. */
 const keptOutputs = 100;
 
+/**
+ * Instances with several branches of which a worker keeps what it committed last. Its next commit goes
+ * from there without asking, and should another worker have been first, the version says so.
+ */
+const mostRemembered = 20;
+
+const remembered = new WeakMap<WorkerState, Map<string, Snapshot>>();
+
 /** By worker and instance, what waits for the commit that is under way. */
 const waiting = new WeakMap<WorkerState, Map<string, Waiting[]>>();
 
@@ -48,8 +56,7 @@ const waiting = new WeakMap<WorkerState, Map<string, Waiting[]>>();
 export async function settleResult(worker: WorkerState, result: Result): Promise<Held | undefined> {
   const instances = waiting.get(worker) ?? new Map<string, Waiting[]>();
   waiting.set(worker, instances);
-  const { tenantId, id } = result.held.snapshot;
-  const name = `${tenantId}/${id}`;
+  const name = nameOf(result);
   const company = instances.get(name);
   if (company !== undefined) {
     return new Promise((resolve, reject) => company.push({ ...result, resolve, reject }));
@@ -57,7 +64,7 @@ export async function settleResult(worker: WorkerState, result: Result): Promise
   const queue: Waiting[] = [];
   instances.set(name, queue);
   try {
-    const [next] = await commitTogether(worker, [result], undefined);
+    const [next] = await commitTogether(worker, [result], recall(worker, [result]));
     return next;
   } finally {
     void settleWaiting(worker, queue, () => instances.delete(name));
@@ -72,7 +79,8 @@ async function settleWaiting(
   while (queue.length > 0) {
     const together = queue.splice(0, mostTogether);
     try {
-      const fresh = await loadAnew(worker.services, keyOf(together[0] as Waiting));
+      const [first] = together as [Waiting];
+      const fresh = recall(worker, together) ?? (await loadAnew(worker.services, keyOf(first)));
       const next = await commitTogether(worker, together, fresh);
       for (const [index, { resolve }] of together.entries()) resolve(next[index]);
     } catch (error) {
@@ -80,6 +88,33 @@ async function settleWaiting(
     }
   }
   done();
+}
+
+/** Not where a result is of a later version: its step may have begun after what is remembered. */
+function recall(worker: WorkerState, results: readonly Result[]): Fresh | undefined {
+  const [first] = results;
+  const snapshot = first && remembered.get(worker)?.get(nameOf(first));
+  if (snapshot === undefined) return undefined;
+  const isLater = ({ held }: Result) => held.snapshot.version > snapshot.version;
+  return results.some(isLater) ? undefined : { snapshot, signals: [] };
+}
+
+function remember(worker: WorkerState, result: Result, snapshot: Snapshot): void {
+  const instances = remembered.get(worker) ?? new Map<string, Snapshot>();
+  remembered.set(worker, instances);
+  forget(worker, result);
+  if (Object.keys(snapshot.live).length < 2) return;
+  instances.set(nameOf(result), snapshot);
+  const [oldest] = instances.keys();
+  if (instances.size > mostRemembered && oldest !== undefined) instances.delete(oldest);
+}
+
+function forget(worker: WorkerState, result: Result): void {
+  remembered.get(worker)?.delete(nameOf(result));
+}
+
+function nameOf({ held: { snapshot } }: Result): string {
+  return `${snapshot.tenantId}/${snapshot.id}`;
 }
 
 interface Fresh {
@@ -112,7 +147,10 @@ async function commitTogether(
     const { decision, reads } = await persistently(services.log, () =>
       decideLoading(services.database.db, key, definition, snapshot, signals, known, at),
     );
-    if (decision.snapshot === snapshot) return results.map(({ held }) => dropped(worker, held));
+    if (decision.snapshot === snapshot) {
+      forget(worker, first);
+      return results.map(({ held }) => dropped(worker, held));
+    }
     const next = followers(worker, results, decision);
     const commit: Commit = {
       previous: snapshot,
@@ -135,10 +173,12 @@ async function commitTogether(
       continue;
     }
     if (outcome.kind === "committed") {
+      remember(worker, first, decision.snapshot);
       await perform(services, commit);
       const remembered = rememberRows(reads, decision, first.held);
       return next.map((each) => each && worker.hold({ ...each.step, reads: remembered }));
     }
+    forget(worker, first);
     // One of them is no longer held: the others are as good as ever.
     if (outcome.kind === "void") {
       return results.length > 1
