@@ -79,7 +79,8 @@ export type Handler<T> = (job: T, jobId: string) => Promise<Running | void>;
 export interface Queue {
   readonly backend: "redis" | "postgres";
   /**
-   * Adds jobs, those of the same turn of the event loop together. A job that is still kept under the
+   * Adds jobs, those of the same turn of the event loop together, and those that come while others are
+   * being added. A job that is still kept under the
    * same id stays as it is.
    *
    * @throws QueueUnavailableError Within the command timeout; some of the jobs may have been added.
@@ -153,6 +154,8 @@ interface Options {
 
 function queueOn(backend: Backend, { commandTimeoutMs, bundleSize, log }: Options): Queue {
   const batches = new Map<string, Batch>();
+  /** By queue, the end of the last sending. */
+  const sending = new Map<string, Promise<unknown>>();
   const consumers = new Set<Consumer>();
   let overdue = 0;
 
@@ -207,10 +210,13 @@ function queueOn(backend: Backend, { commandTimeoutMs, bundleSize, log }: Option
     let batch = batches.get(name);
     if (!batch) {
       const additions: Addition[] = [];
-      const sent = endOfTurn().then(() => {
+      // What comes while others are being sent waits for them, and is bundled.
+      const sent = Promise.all([endOfTurn(), sending.get(name)]).then(() => {
         batches.delete(name);
         return send(name, additions);
       });
+      const settled = sent.catch(() => {});
+      sending.set(name, settled);
       batch = { additions, sent };
       batches.set(name, batch);
     }

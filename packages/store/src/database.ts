@@ -2,7 +2,7 @@ import { Kysely, PostgresDialect } from "kysely";
 import type { PostgresPool, PostgresPoolClient } from "kysely";
 import pg from "pg";
 import { breaksConnection, isTransient, storeErrorOf } from "./errors.ts";
-import { prepared, preparedName } from "./statement.ts";
+import { prepared, preparedName, registerPool } from "./statement.ts";
 import type { Database } from "./tables.ts";
 
 /** Where the pool tells what it met; a pino logger is one. */
@@ -62,6 +62,7 @@ export async function openDatabase(options: DatabaseOptions): Promise<DatabaseHa
   const db = new Kysely<Database>({
     dialect: new PostgresDialect({ pool: guardedPool(pool) }),
   });
+  registerPool(db, (text, values) => runOn(pool, text, values));
   let closing: Promise<void> | undefined;
   await waitForServer(pool, options.waitMs ?? 0);
   return {
@@ -93,10 +94,14 @@ async function waitForServer(pool: pg.Pool, waitMs: number): Promise<void> {
 }
 
 async function askTime(pool: pg.Pool): Promise<{ readonly now: Date }> {
+  const { rows } = await runOn(pool, clockQuestion, []);
+  return rows[0] as { now: Date };
+}
+
+async function runOn(pool: pg.Pool, text: string, values: readonly unknown[]) {
   const client = await guardedConnect(pool);
   try {
-    const { rows } = await client.query<{ now: Date }>(clockQuestion, []);
-    return rows[0] as { now: Date };
+    return await client.query(text, values);
   } finally {
     client.release();
   }
