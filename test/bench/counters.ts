@@ -10,6 +10,8 @@ export interface Usage {
   readonly elapsedMs: number;
   /** Round trips of the measured database. */
   readonly statements: number;
+  /** Pages that they touched, in memory or not; the driver's own polling is left out. */
+  readonly pages: number;
   readonly commits: number;
   /** Rows inserted, updated and deleted. */
   readonly rows: number;
@@ -44,6 +46,9 @@ export interface Watched {
   pids(): Readonly<Partial<Record<Role, readonly number[]>>>;
 }
 
+/** In the text of the driver's own statements, so that they are not counted. */
+export const driverMark = "bench_driver";
+
 /** Starts a window; calling the answer ends it. */
 export async function startWindow(
   servers: Servers,
@@ -60,6 +65,7 @@ interface Sample {
   readonly at: number;
   readonly lsn: string;
   readonly statements: number;
+  readonly pages: number;
   readonly redisCommands: number;
   readonly cpuMs: Readonly<Record<Exclude<Role, "others">, number>>;
   readonly machine: MachineTime;
@@ -67,10 +73,11 @@ interface Sample {
 
 async function sample({ admin, redisClient, postgres, redis }: Servers, watched: Watched) {
   const [{ rows }, info] = await Promise.all([
-    admin.query<{ lsn: string; statements: string }>(
-      `select pg_current_wal_insert_lsn()::text as lsn,
-         (select coalesce(sum(calls), 0) from pg_stat_statements s
-            join pg_database d on d.oid = s.dbid where d.datname = $1)::text as statements`,
+    admin.query<{ lsn: string; statements: string; pages: string }>(
+      `select pg_current_wal_insert_lsn()::text as lsn, coalesce(sum(calls), 0)::text as statements,
+         coalesce(sum(shared_blks_hit + shared_blks_read), 0)::text as pages
+       from pg_stat_statements s join pg_database d on d.oid = s.dbid
+       where d.datname = $1 and s.query not like '%${driverMark}%'`,
       [watched.database],
     ),
     redisClient.info("stats"),
@@ -83,6 +90,7 @@ async function sample({ admin, redisClient, postgres, redis }: Servers, watched:
     at: performance.now(),
     lsn: rows[0]?.lsn ?? "0/0",
     statements: Number(rows[0]?.statements),
+    pages: Number(rows[0]?.pages),
     redisCommands: Number(/total_commands_processed:(\d+)/.exec(info)?.[1]),
     cpuMs: {
       api: sum(pids.api),
@@ -118,6 +126,7 @@ async function usageBetween({ admin }: Servers, before: Sample, after: Sample): 
   return {
     elapsedMs: after.at - before.at,
     statements: after.statements - before.statements,
+    pages: after.pages - before.pages,
     commits: count("Transaction/COMMIT"),
     rows: count("Heap/INSERT", "Heap/INSERT+INIT", "Heap/DELETE") + hot + cold,
     hotShare: hot / (hot + cold),

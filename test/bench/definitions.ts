@@ -44,6 +44,12 @@ export const waiter = {
   ],
 };
 
+/** Does nothing for each of its items, all at once. */
+export const fanOut = {
+  id: "bench_fanout",
+  steps: [{ stepId: "each", type: "MAP", items: "input.items", steps: [noop("one")] }],
+};
+
 /** Sleeps, then a task says when it runs. */
 export const sleeper = {
   id: "bench_sleeper",

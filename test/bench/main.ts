@@ -5,6 +5,7 @@ import { closeOnSignal } from "@millrace/devstack";
 import { readArguments, usage } from "./arguments.ts";
 import type { Arguments } from "./arguments.ts";
 import { measureFloors } from "./floors.ts";
+import { growth } from "./growth.ts";
 import { describeMachine } from "./machine.ts";
 import { memory } from "./memory.ts";
 import { pure } from "./pure.ts";
@@ -16,6 +17,7 @@ import { drains } from "./w1-drain.ts";
 import { latency } from "./w2-latency.ts";
 import { batchStarts, singleStarts } from "./w2-starts.ts";
 import { chains } from "./w3-chain.ts";
+import { fanOuts } from "./w4-fanout.ts";
 import { events } from "./w5-events.ts";
 import { oneEvent } from "./w5b-one-event.ts";
 import { sleeps } from "./w6-sleeps.ts";
@@ -30,15 +32,17 @@ const workloads: readonly Workload[] = [
   singleStarts,
   batchStarts,
   ...chains,
+  ...fanOuts,
   events,
   oneEvent,
   sleeps,
   ...kills,
   memory,
+  ...growth,
 ];
 
 /** Left out unless asked for: they say little that the others do not. */
-const onDemand: readonly string[] = ["W1X4", "W3L"];
+const onDemand: readonly string[] = ["W1X4", "W3L", "W4L", "GROWTHL"];
 
 const resultsFile = fileURLToPath(new URL("../../../bench/results.json", import.meta.url));
 

@@ -17,7 +17,7 @@ export const memory: Workload = {
   },
   run: (bench) =>
     withRig(bench, async (rig) => {
-      const count = bench.isQuick ? 4_000 : 20_000;
+      const count = bench.isQuick ? 4_000 : 50_000;
       await rig.register(chain3);
       const [worker] = await startWorkers(rig, 1);
       await sleep(2_000);

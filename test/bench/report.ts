@@ -73,6 +73,7 @@ function costLine(usage: Usage, count: number): string {
   const micros = (ms: number) => `${Math.round((ms * 1_000) / count)}`;
   return [
     `${per(usage.statements)} round trips`,
+    `${per(usage.pages)} pages`,
     `${per(usage.commits)} commits`,
     `${per(usage.rows)} rows (${Math.round(usage.hotShare * 100)} % of updates HOT)`,
     `${per(usage.indexInserts)} index entries`,
