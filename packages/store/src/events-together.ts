@@ -1,15 +1,8 @@
-import { candidateColumns, candidateOf, candidates, hears, markMatched } from "./events.ts";
-import type {
-  CandidateRow,
-  EventCounts,
-  EventSummary,
-  StoredEvent,
-  WaitCandidate,
-  WaitProbe,
-  WaitRef,
-} from "./events.ts";
+import type { EventCounts, EventSummary, StoredEvent } from "./events.ts";
 import { prepared, run, type Db } from "./statement.ts";
 import { rowSource } from "./unnest.ts";
+import { candidateColumns, candidateOf, candidates, hears, markMatched } from "./waits.ts";
+import type { CandidateRow, WaitCandidate, WaitProbe, WaitRef } from "./waits.ts";
 
 /**
  * What events that are published at the same moment do together: the same three statements as for one

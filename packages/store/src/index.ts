@@ -68,27 +68,8 @@ export {
 } from "./errors.ts";
 export { findWaitsTogether, markMatchedTogether, settleEvents } from "./events-together.ts";
 export type { EventSearch, Match } from "./events-together.ts";
-export {
-  findWaits,
-  insertEvents,
-  markMatched,
-  matchPast,
-  settleEvent,
-  takeOne,
-  forgetDeliveries,
-  untakeEvent,
-  waitShapes,
-} from "./events.ts";
-export type {
-  EventCounts,
-  EventSummary,
-  NewEvent,
-  StoredEvent,
-  WaitCandidate,
-  WaitProbe,
-  WaitRef,
-  WaitSearch,
-} from "./events.ts";
+export { forgetDeliveries, insertEvents, settleEvent, untakeEvent } from "./events.ts";
+export type { EventCounts, EventSummary, NewEvent, StoredEvent } from "./events.ts";
 export { dueStepsOf, dueTimersOf } from "./held.ts";
 export { readHistory } from "./history.ts";
 export type { HistoryRow } from "./history.ts";
@@ -118,6 +99,8 @@ export type { Db } from "./statement.ts";
 export type { Database } from "./tables.ts";
 export { deleteTimer, nextTimerDue, takeDueTimers, takeDueTimersOf } from "./timers.ts";
 export type { DueTimer } from "./timers.ts";
+export { findWaits, markMatched, matchPast, takeOne, waitShapes } from "./waits.ts";
+export type { WaitCandidate, WaitProbe, WaitRef, WaitSearch } from "./waits.ts";
 export {
   beat,
   forgetDeadWorkers,

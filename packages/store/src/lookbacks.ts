@@ -1,10 +1,12 @@
 import type { Key } from "./commit.ts";
-import { hasHadEvent, storedEventColumns, storedEventOf, waitRefOf } from "./events.ts";
-import type { StoredEvent, StoredEventRow, WaitCandidate, WaitRef, WaitRow } from "./events.ts";
+import { storedEventColumns, storedEventOf } from "./events.ts";
+import type { StoredEvent, StoredEventRow } from "./events.ts";
 import { instanceColumns, snapshotOf } from "./instance-row.ts";
 import type { InstanceRow } from "./instance-row.ts";
 import type { Json } from "./json.ts";
 import { prepared, run, type Db } from "./statement.ts";
+import { hasHadEvent, waitRefOf } from "./waits.ts";
+import type { WaitCandidate, WaitRef, WaitRow } from "./waits.ts";
 
 /**
  * Waits with a lookback: what happened before they opened. Looked for in a statement of its own after

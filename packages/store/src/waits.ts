@@ -1,0 +1,326 @@
+import type { Snapshot } from "@millrace/engine";
+import type { StoredEvent } from "./events.ts";
+import { instanceColumns, snapshotOf } from "./instance-row.ts";
+import type { InstanceRow } from "./instance-row.ts";
+import { prepared, run, type Db } from "./statement.ts";
+import { rowSource, textArray } from "./unnest.ts";
+
+/**
+ * The waits that an event satisfies. Publisher and wait may each see the other, so that a wait may be
+ * found twice: it is taken by a compare-and-set.
+ *
+ * A wait hears what is received while it is open: `opened_at <= received_at`, both by the database's
+ * clock and to the microsecond, so they are compared here and never pass through a `Date`. With a
+ * lookback it also hears what came before, unless the instance has had that event before the wait
+ * opened. The event that started an instance is never delivered to it.
+ */
+
+/**
+ * By which event paths the waits of these patterns are keyed: paths below the event joined by dots,
+ * the paths by spaces; empty for waits that are not keyed.
+ */
+export async function waitShapes(
+  db: Db,
+  tenantId: string,
+  patterns: readonly string[],
+): Promise<readonly string[]> {
+  const rows = await run<{ event_paths: string }>(db, shapes, [tenantId, textArray(patterns)]);
+  return rows.map(({ event_paths }) => event_paths);
+}
+
+const shapes = prepared(
+  "wait_shapes",
+  `select distinct event_paths from wait_shapes
+  where tenant_id = $1 and pattern = any ($2::text[])`,
+);
+
+/** What to look up: the event's values at these paths, hashed (`keyHashOf`). */
+export interface WaitProbe {
+  readonly eventPaths: string;
+  readonly keyHash: string;
+}
+
+/** A wait as it is told apart, with what must not have changed when it is taken. */
+export interface WaitRef {
+  readonly tenantId: string;
+  readonly instanceId: string;
+  readonly path: string;
+  readonly iteration: number;
+  readonly keyHash: string | null;
+}
+
+/** A wait that an event may satisfy: its whole condition is still to be evaluated. */
+export interface WaitCandidate extends WaitRef {
+  readonly stepId: string | null;
+  readonly purpose: "STEP" | "CANCEL";
+  readonly deliver: "ALL" | "ONE";
+  /** When it opened, to the microsecond: where the next page begins. */
+  readonly openedAt: string;
+  readonly snapshot: Snapshot;
+}
+
+export interface WaitSearch {
+  readonly event: StoredEvent;
+  readonly patterns: readonly string[];
+  readonly probes: readonly WaitProbe[];
+  /** Both when absent. */
+  readonly purpose?: "STEP" | "CANCEL";
+  /** The last one of the page before. */
+  readonly after?: WaitCandidate | undefined;
+  readonly limit: number;
+}
+
+/**
+ * Open waits that an event may satisfy, the one that has waited longest first.
+ *
+ * Plan: for each pattern and probe one descent of `waits_open`, which is in this order and stops after
+ * `limit`; so an event costs what it may match, however many others wait.
+ */
+export async function findWaits(db: Db, search: WaitSearch): Promise<readonly WaitCandidate[]> {
+  const { event, patterns, probes, purpose, after, limit } = search;
+  if (patterns.length === 0 || probes.length === 0) return [];
+  const rows = await run<CandidateRow>(db, find, [
+    event.tenantId,
+    event.id,
+    textArray(patterns),
+    purpose ?? null,
+    limit,
+    after?.openedAt ?? "-infinity",
+    after?.instanceId ?? nilUuid,
+    after?.path ?? "",
+    after?.iteration ?? 0,
+    ...probeSource.values(probes.map((probe) => ({ tenantId: event.tenantId, probe }))),
+  ]);
+  return rows.map(candidateOf);
+}
+
+export function candidateOf(row: CandidateRow): WaitCandidate {
+  return {
+    ...waitRefOf(row),
+    stepId: row.step_id,
+    purpose: row.purpose as WaitCandidate["purpose"],
+    deliver: row.deliver as WaitCandidate["deliver"],
+    openedAt: row.opened,
+    snapshot: snapshotOf(row),
+  };
+}
+
+const nilUuid = "00000000-0000-0000-0000-000000000000";
+
+/**
+ * With the tenant in each row, and not as a constant of the statement. Against a constant the planner
+ * of a young database, which takes every table for tiny, looks up waits and instances by the tenant
+ * alone and so reads all of them: 500 blocks an event among 1,000 waiters. For the same reason
+ * `offset 0` keeps a look-up by the whole key from being merged into the query around it.
+ */
+const probeSource = rowSource<{ readonly tenantId: string; readonly probe: WaitProbe }>({
+  tenant_id: { type: "text", of: ({ tenantId }) => tenantId },
+  event_paths: { type: "text", of: ({ probe }) => probe.eventPaths },
+  key_hash: { type: "bigint", of: ({ probe }) => probe.keyHash },
+});
+
+export interface WaitRow {
+  readonly tenant_id: string;
+  readonly instance_id: string;
+  readonly path: string;
+  readonly iteration: number;
+  readonly hash: string | null;
+}
+
+export interface CandidateRow extends WaitRow, InstanceRow {
+  readonly step_id: string | null;
+  readonly purpose: string;
+  readonly deliver: string;
+  readonly opened: string;
+}
+
+export function waitRefOf(row: WaitRow): WaitRef {
+  return {
+    tenantId: row.tenant_id,
+    instanceId: row.instance_id,
+    path: row.path,
+    iteration: row.iteration,
+    keyHash: row.hash,
+  };
+}
+
+/** Whether an instance has had an event before a wait of it opened. */
+export const hasHadEvent = `exists (
+        select from event_deliveries d
+        where d.tenant_id = w.tenant_id and d.instance_id = w.instance_id
+          and d.event_id = e.id and d.delivered_at < w.opened_at)`;
+
+/** Whether an open wait hears the event `e`, its condition apart. */
+export const hears = `w.matched_event_id is null
+      and (w.opened_at <= e.received_at
+        or (w.lookback_from <= e.received_at and not ${hasHadEvent}))`;
+
+/** For `select`, from `candidates`. */
+export const candidateColumns = `w.tenant_id, w.instance_id, w.path, w.iteration,
+      w.key_hash::text as hash, w.step_id, w.purpose, w.deliver, w.opened_at,
+      w.opened_at::text as opened, ${instanceColumns}`;
+
+/** Waits with their instances. */
+export const candidates = `waits w
+    cross join lateral (
+      select * from workflow_instances i
+      where i.tenant_id = w.tenant_id and i.id = w.instance_id
+      offset 0) i`;
+
+const find = prepared(
+  "find_waits",
+  `select w.*
+  from events e
+  cross join unnest($3::text[]) as p (pattern)
+  cross join ${probeSource.from("k", 10)}
+  cross join lateral (
+    select ${candidateColumns} from ${candidates}
+    where w.tenant_id = k.tenant_id and w.pattern = p.pattern and w.event_paths = k.event_paths
+      and w.key_hash = k.key_hash and ($4::text is null or w.purpose = $4) and ${hears}
+      and i.start_event_id is distinct from e.id
+      and w.opened_at >= $6::timestamptz
+      and (w.opened_at, w.instance_id, w.path, w.iteration) >
+        ($6::timestamptz, $7::uuid, $8::text, $9::integer)
+    order by w.opened_at, w.instance_id, w.path, w.iteration
+    limit $5) w
+  where e.tenant_id = $1 and e.id = $2
+  order by w.opened_at, w.instance_id, w.path, w.iteration
+  limit $5`,
+);
+
+/**
+ * Gives an event to waits, and returns those that got it. Each is taken by compare-and-set: no other
+ * event has it, it hears this one, and its key is the one that was found.
+ *
+ * Waits that somebody else has locked are skipped at first, so that this cannot block with others in a
+ * circle; those are then taken one by one, where waiting is safe. Either way each wait is decided upon
+ * for good: what is not returned did not get the event.
+ */
+export async function markMatched<Wait extends WaitRef>(
+  db: Db,
+  event: StoredEvent,
+  waits: readonly Wait[],
+): Promise<readonly Wait[]> {
+  const indexed = waits.map((wait, ix) => ({ ix, wait }));
+  const won = new Set(await take(db, skipTaken, event, indexed));
+  for (const each of indexed) {
+    if (won.has(each.ix)) continue;
+    for (const ix of await take(db, waitTaken, event, [each])) won.add(ix);
+  }
+  return waits.filter((_wait, ix) => won.has(ix));
+}
+
+type IndexedWait = { readonly ix: number; readonly wait: WaitRef };
+
+async function take(
+  db: Db,
+  text: string,
+  event: StoredEvent,
+  waits: readonly IndexedWait[],
+): Promise<readonly number[]> {
+  if (waits.length === 0) return [];
+  const values = [event.tenantId, event.id, ...refSource.values(waits)];
+  return (await run<{ ix: number }>(db, text, values)).map(({ ix }) => ix);
+}
+
+/** With the tenant in each row: see `probeSource`. */
+const refSource = rowSource<IndexedWait>({
+  ix: { type: "integer", of: ({ ix }) => ix },
+  tenant_id: { type: "text", of: ({ wait }) => wait.tenantId },
+  instance_id: { type: "uuid", of: ({ wait }) => wait.instanceId },
+  path: { type: "text", of: ({ wait }) => wait.path },
+  iteration: { type: "integer", of: ({ wait }) => wait.iteration },
+  key_hash: { type: "bigint", of: ({ wait }) => wait.keyHash },
+});
+
+const takeStatement = (lock: string, eventLock = "", alsoTaking = "") => `with e as materialized (
+    select tenant_id, id, received_at from events where tenant_id = $1 and id = $2 ${eventLock}),
+  open as materialized (
+    select x.ix, x.tenant_id, x.instance_id, x.path, x.iteration
+    from e
+    cross join (
+      select * from ${refSource.from("x", 3)} order by instance_id, path, iteration) x
+    cross join lateral (
+      select * from waits w
+      where w.tenant_id = x.tenant_id and w.instance_id = x.instance_id
+        and w.path = x.path and w.iteration = x.iteration
+        -- The event comes first: where it is locked, it is locked before the wait.
+        and e.id is not null
+      offset 0
+      for update ${lock}) w
+    where ${hears} and w.key_hash is not distinct from x.key_hash),
+  delivered as (
+    insert into event_deliveries (tenant_id, instance_id, event_id, delivered_at)
+    select distinct $1, instance_id, $2, statement_timestamp() from open order by instance_id
+    on conflict do nothing)${alsoTaking}
+  update waits w
+  set matched_event_id = $2, matched_at = statement_timestamp()
+  from open x
+  where w.tenant_id = x.tenant_id and w.instance_id = x.instance_id
+    and w.path = x.path and w.iteration = x.iteration
+  returning x.ix`;
+
+/**
+ * Gives a past event to a wait that looks back. Where the event's publisher is still looking, this is
+ * what it would have found in a moment, so that it belongs into the publisher's count. The event is
+ * locked before the wait, as `takeOne` does.
+ */
+export async function matchPast(db: Db, event: StoredEvent, wait: WaitRef): Promise<boolean> {
+  return (await take(db, pastTaken, event, [{ ix: 0, wait }])).length > 0;
+}
+
+const skipTaken = prepared("match_waits", takeStatement("skip locked"));
+const waitTaken = prepared("match_wait", takeStatement(""));
+const pastTaken = prepared(
+  "match_past",
+  takeStatement(
+    "",
+    "for update",
+    `,
+  counted as (
+    update events e set delivered = e.delivered + 1 from open
+    where e.tenant_id = $1 and e.id = $2 and e.matched_at is null)`,
+  ),
+);
+
+/**
+ * Gives an event to one wait that wants it for itself (`deliver: "ONE"`), unless another instance has
+ * it already. The event's row is locked first, so that of several waits one gets it.
+ */
+export async function takeOne(db: Db, event: StoredEvent, wait: WaitRef): Promise<boolean> {
+  const { instanceId, path, iteration, keyHash } = wait;
+  const rows = await run<{ ok: boolean }>(db, takeAlone, [
+    event.tenantId,
+    event.id,
+    instanceId,
+    path,
+    iteration,
+    keyHash,
+  ]);
+  return rows.length > 0;
+}
+
+const takeAlone = prepared(
+  "take_one",
+  `with e as materialized (
+    select tenant_id, id, received_at from events
+    where tenant_id = $1 and id = $2 and taken_by is null
+    for update),
+  open as materialized (
+    select w.instance_id
+    from e
+    join waits w on w.tenant_id = $1 and w.instance_id = $3 and w.path = $4 and w.iteration = $5
+    where ${hears} and w.key_hash is not distinct from $6::bigint
+    for update of w),
+  taken as (
+    update events set taken_by = open.instance_id from open where tenant_id = $1 and id = $2),
+  delivered as (
+    insert into event_deliveries (tenant_id, instance_id, event_id, delivered_at)
+    select $1, instance_id, $2, statement_timestamp() from open
+    on conflict do nothing)
+  update waits w
+  set matched_event_id = $2, matched_at = statement_timestamp()
+  from open
+  where w.tenant_id = $1 and w.instance_id = $3 and w.path = $4 and w.iteration = $5
+  returning true as ok`,
+);
