@@ -41,6 +41,7 @@ import {
   definitionView,
   instanceView,
   stepExecutionView,
+  publishedView,
 } from "./views.ts";
 import { whyView } from "./why-view.ts";
 
@@ -147,10 +148,13 @@ export function bindRuntime(services: Services): Runtime {
         return isThere ? page : notThere(instanceId);
       }).catch(undefinedIfNotThere),
 
-    publishEvent: (caller, event) => publishEvent(services, caller, event),
+    publishEvent: async (caller, event) =>
+      publishedView(await publishEvent(services, caller, event)),
     async publishEvents(caller, events) {
       const outcomes = await publishEvents(services, caller, events);
-      return outcomes.map((outcome) => ("error" in outcome ? outcome : { event: outcome }));
+      return outcomes.map((outcome) =>
+        "error" in outcome ? outcome : { event: publishedView(outcome) },
+      );
     },
 
     ...deadLettersOf(services),

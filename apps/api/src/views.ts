@@ -8,10 +8,12 @@ import type {
   JsonObject,
   JsonValue,
   ParentView,
+  PublishEventAnswer,
   StepExecutionView,
   StepView,
   WaitView,
 } from "@millrace/contract";
+import type { Published } from "@millrace/runtime";
 import type { InstanceRead, ListedStep, StepRead, StoredDefinition } from "@millrace/store";
 
 /** What an instance's definition adds to its view. */
@@ -47,6 +49,7 @@ export function instanceView(read: InstanceRead, definition: DefinitionFacts): I
     correlationId: snapshot.correlationId,
     tenantId: snapshot.tenantId,
     userId: snapshot.userId,
+    startEventId: snapshot.startEventId,
     priority: snapshot.priority,
     deadline: time(deadline),
     metadata: (metadata ?? {}) as JsonObject,
@@ -238,6 +241,14 @@ type StoredError = NonNullable<StepRead["error"]>;
 
 export function errorView(error: StoredError): NonNullable<InstanceView["error"]> {
   return { ...error, details: json(error.details) };
+}
+
+export function publishedView({ rejected, ...counts }: Published): PublishEventAnswer {
+  if (rejected === undefined) return counts;
+  return {
+    ...counts,
+    rejected: rejected.map(({ workflowId, errors }) => ({ workflowId, errors: [...errors] })),
+  };
 }
 
 /** Of a definition version, as lists show it. */

@@ -142,6 +142,7 @@ export function view(more: Partial<InstanceView> = {}): InstanceView {
     correlationId: null,
     tenantId: "default",
     userId: null,
+    startEventId: null,
     priority: 0,
     deadline: null,
     metadata: {},

@@ -166,6 +166,7 @@ test.each(Object.entries(instances))("an instance %s has the contract's shape", 
 test("what is absent is null, never left out", () => {
   expect(instanceView(read(), definition)).toEqual({
     id: ID,
+    startEventId: null,
     workflowId: "order",
     workflowVersion: 2,
     status: "RUNNING",

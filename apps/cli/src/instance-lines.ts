@@ -52,12 +52,13 @@ function passText({ path, iteration = 1 }: StepExecutionView): string {
 }
 
 function facts(instance: InstanceView, most: number): readonly (readonly [string, string])[] {
-  const { createdAt, startedAt, completedAt, correlationId, cancellation, error, parent } =
-    instance;
+  const { createdAt, startedAt, completedAt, cancellation, error } = instance;
+  const { correlationId, startEventId, parent } = instance;
   const ran = durationBetween(startedAt ?? createdAt, completedAt);
   const ended = completedAt === null ? "" : `, settled ${clockText(completedAt)}`;
   return [
     ["created", `${timeText(createdAt)} UTC${ended}${ran === undefined ? "" : ` (${ran})`}`],
+    ...(startEventId === null ? [] : [["started by event", printable(startEventId)] as const]),
     ...(correlationId === null ? [] : [["correlation", printable(correlationId)] as const]),
     ...(parent === null
       ? []

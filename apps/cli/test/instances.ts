@@ -35,6 +35,7 @@ export function instance(more: Partial<InstanceView> = {}): InstanceView {
     correlationId: null,
     tenantId: "default",
     userId: null,
+    startEventId: null,
     priority: 0,
     deadline: null,
     metadata: {},

@@ -186,6 +186,7 @@ export const InstanceView = z
     correlationId: z.string().nullable(),
     tenantId: z.string(),
     userId: z.string().nullable(),
+    startEventId: z.string().nullable().meta({ description: "the event that started it" }),
     priority: z.int(),
     deadline: Timestamp.nullable(),
     metadata: JsonRecord,

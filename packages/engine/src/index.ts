@@ -25,6 +25,8 @@ export type { RetryPolicy } from "./retry.ts";
 export { scenarioProblems } from "./scenario.ts";
 export { simulate } from "./simulate.ts";
 export type { SimulationResult } from "./simulate.ts";
+export { startListeners, triggeredStart } from "./start-triggers.ts";
+export type { StartListener, TriggeredStart } from "./start-triggers.ts";
 export { engineRev } from "./rev.ts";
 export {
   applyChanges,

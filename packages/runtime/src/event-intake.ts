@@ -2,15 +2,16 @@ import {
   DataRefusedError,
   findWaitsTogether,
   insertEvents,
+  listenerShapes,
   markMatchedTogether,
   settleEvents,
-  waitShapes,
 } from "@millrace/store";
 import type {
   Db,
   EventCounts,
   EventSearch,
   EventSummary,
+  ListenerShapes,
   Match,
   NewEvent,
   StoredEvent,
@@ -23,8 +24,8 @@ import { shareCalls } from "./share-calls.ts";
 export interface EventIntake {
   /** Stores an event; one whose id exists is a duplicate. @throws DataRefusedError, RangeError */
   store(event: NewEvent): Promise<StoredEvent | "duplicate">;
-  /** By what paths the waits of these patterns are keyed, as it is now or later. */
-  shapes(tenantId: string, patterns: readonly string[]): Promise<readonly string[]>;
+  /** By what paths those that listen to these patterns are keyed, as it is now or later. */
+  shapes(tenantId: string, patterns: readonly string[]): Promise<ListenerShapes>;
   /** The first `pageSize` waits that the event may satisfy, of both purposes. */
   find(search: EventSearch): Promise<readonly WaitCandidate[]>;
   /** Whether the wait got the event. */
@@ -37,7 +38,7 @@ export interface EventIntake {
 export const pageSize = 500;
 
 export function openEventIntake(db: Db): EventIntake {
-  const share = shareCalls<readonly string[]>();
+  const share = shareCalls<ListenerShapes>();
   return {
     store: groupCalls<NewEvent, StoredEvent | "duplicate">(
       { lanes: 2, maxBatch: 100, keyOf: ({ tenantId, id }) => `${tenantId}/${id}` },
@@ -62,7 +63,7 @@ export function openEventIntake(db: Db): EventIntake {
       (summaries) => settleEvents(db, summaries),
     ),
     shapes: (tenantId, patterns) =>
-      share(JSON.stringify([tenantId, patterns]), () => waitShapes(db, tenantId, patterns)),
+      share(JSON.stringify([tenantId, patterns]), () => listenerShapes(db, tenantId, patterns)),
   };
 }
 

@@ -1,7 +1,8 @@
 import { payloadEqualities } from "@millrace/engine";
 import { findPastEvents, markLookedBack, matchPast, openLookbacks, takeOne } from "@millrace/store";
 import type { Key, LookbackWait } from "@millrace/store";
-import { nudge, satisfies } from "./match-event.ts";
+import { nudge } from "./nudge.ts";
+import { satisfies } from "./satisfies.ts";
 import type { Services } from "./services.ts";
 
 /**

@@ -1,16 +1,13 @@
-import {
-  candidatePatterns,
-  eventKeyOf,
-  eventSatisfies,
-  mergeReads,
-  noReads,
-} from "@millrace/engine";
+import { candidatePatterns, eventKeyOf } from "@millrace/engine";
 import type { EventFact } from "@millrace/engine";
 import { findWaits, keyHashOf, markMatched, takeOne } from "@millrace/store";
 import type { StoredEvent, WaitCandidate, WaitProbe } from "@millrace/store";
 import { pageSize } from "./event-intake.ts";
-import { loadRows } from "./load-rows.ts";
+import { nudge } from "./nudge.ts";
+import { factOf, satisfies } from "./satisfies.ts";
 import type { Services } from "./services.ts";
+import { startTriggered } from "./start-triggered.ts";
+import type { RejectedStart } from "./start-triggered.ts";
 
 /**
  * Finds the waits and cancellation triggers that an event satisfies, and marks them. What follows for
@@ -22,26 +19,33 @@ export interface Matched {
   readonly delivered: number;
   /** Instances that it cancels. */
   readonly cancelled: number;
+  /** Instances that it started. */
+  readonly started: number;
+  readonly rejected: readonly RejectedStart[];
 }
 
 export async function matchEvent(services: Services, event: StoredEvent): Promise<Matched> {
   const patterns = candidatePatterns(event.pattern);
+  const fact = factOf(event);
   const shapes = await services.intake.shapes(event.tenantId, patterns);
-  const probes = probesOf(shapes, factOf(event));
+  const probes = probesOf(shapes.waits, fact);
   // Most events have few candidates, and one look finds those of both kinds.
-  const first = await services.intake.find({ event, patterns, probes });
+  const [first, { started, rejected }] = await Promise.all([
+    services.intake.find({ event, patterns, probes }),
+    startTriggered(services, event, patterns, probesOf(shapes.starts, fact)),
+  ]);
   const few = first.length < pageSize ? first : undefined;
   const matching = { services, event, patterns, probes, few };
 
   const cancelled = new Set(await matchAll(matching, "CANCEL", new Set()));
   const waits = await matchAll(matching, "STEP", cancelled);
   const { tenantId, id } = event;
-  const found = { delivered: waits.length, cancelled: cancelled.size };
-  const counts = await services.intake.settle({ tenantId, id, ...found, started: 0 });
+  const found = { delivered: waits.length, cancelled: cancelled.size, started };
+  const counts = await services.intake.settle({ tenantId, id, ...found });
   services.metrics.eventsMatched.add({ effect: "delivered" }, waits.length);
   services.metrics.eventsMatched.add({ effect: "cancelled" }, cancelled.size);
   await nudge(services, event, [...cancelled, ...waits]);
-  return counts ?? found;
+  return { ...(counts ?? found), rejected };
 }
 
 interface Matching {
@@ -97,35 +101,6 @@ async function takeAll(
   return waits.filter((_wait, index) => taken[index]);
 }
 
-/** The whole condition, by the instance's state as it is now. */
-export async function satisfies(
-  services: Services,
-  event: StoredEvent,
-  wait: Pick<WaitCandidate, "path" | "iteration" | "stepId" | "snapshot">,
-): Promise<boolean> {
-  const { snapshot } = wait;
-  const { tenantId, workflowId, workflowVersion } = snapshot;
-  const { definition } = await services.definitions.get(tenantId, workflowId, workflowVersion);
-  const fact = factOf(event);
-  let reads = noReads;
-  for (;;) {
-    const answer = eventSatisfies(definition, snapshot, wait, fact, reads, services.clock.now());
-    if (typeof answer === "boolean") return answer;
-    const key = { tenantId, instanceId: snapshot.id };
-    reads = mergeReads(reads, await loadRows(services.database.db, key, answer.needs));
-  }
-}
-
-export function factOf({ id, pattern, payload, occurredAt, receivedAt }: StoredEvent): EventFact {
-  return {
-    id,
-    pattern,
-    payload,
-    occurredAt: occurredAt.toISOString(),
-    receivedAt: receivedAt.toISOString(),
-  };
-}
-
 /** What to look up, for each set of event paths by which waits of these patterns are keyed. */
 function probesOf(shapes: readonly string[], event: EventFact): readonly WaitProbe[] {
   return shapes.flatMap((eventPaths) => {
@@ -133,28 +108,4 @@ function probesOf(shapes: readonly string[], event: EventFact): readonly WaitPro
     const keyHash = key === undefined ? null : keyHashOf(key);
     return keyHash === null ? [] : [{ eventPaths, keyHash }];
   });
-}
-
-/**
- * Tells workers that these instances have something to apply; if that fails, it is found again.
- *
- * @returns Whether they were told.
- */
-export async function nudge(
-  { queue, metrics }: Services,
-  { tenantId, id }: { readonly tenantId: string; readonly id: string },
-  instanceIds: readonly string[],
-): Promise<boolean> {
-  if (instanceIds.length === 0) return true;
-  const jobs = [...new Set(instanceIds)].map((instanceId) => ({
-    job: { tenantId, instanceId, cause: id },
-    priority: 0,
-  }));
-  try {
-    await queue.addAdvance(jobs);
-    return true;
-  } catch {
-    metrics.enqueueFailures.add({});
-    return false;
-  }
 }

@@ -4,6 +4,7 @@ import { ReservedPatternError } from "./errors.ts";
 import { newEventId } from "./ids.ts";
 import { matchEvent } from "./match-event.ts";
 import type { Caller, Services } from "./services.ts";
+import type { RejectedStart } from "./start-triggered.ts";
 
 /** An event from outside, as CONTRACT 3 has it. `occurredAt` is an ISO-8601 time. */
 export interface PublishRequest {
@@ -19,6 +20,8 @@ export interface Published {
   readonly delivered: number;
   readonly cancelled: number;
   readonly started: number;
+  /** Definitions for which the event brought no input that fits; absent where there are none. */
+  readonly rejected?: readonly RejectedStart[];
 }
 
 /**
@@ -71,5 +74,6 @@ async function publishOne(services: Services, draft: NewEvent): Promise<Publishe
     return { id, duplicate: true, delivered: 0, cancelled: 0, started: 0 };
   }
   services.metrics.eventsPublished.add({});
-  return { id, duplicate: false, ...(await matchEvent(services, event)), started: 0 };
+  const { rejected, ...counts } = await matchEvent(services, event);
+  return { id, duplicate: false, ...counts, ...(rejected.length > 0 && { rejected }) };
 }

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { validateDefinition } from "@millrace/engine";
+import { startListeners, validateDefinition } from "@millrace/engine";
 import {
   canonicalJson,
   getDefinition,
@@ -34,7 +34,14 @@ export async function registerDefinition(
   const { document, warnings } = await checkAmongOthers(services, tenantId, value, pathId);
   const contentHash = contentHashOf(document);
   const { id } = document;
-  const stored = await storeDefinition(database.db, { tenantId, id, document, contentHash, actor });
+  const stored = await storeDefinition(database.db, {
+    tenantId,
+    id,
+    document,
+    contentHash,
+    actor,
+    startTriggers: startListeners(document),
+  });
   if (stored.created)
     log.info({ workflowId: id, version: stored.version }, "definition registered");
   return { id, version: stored.version, contentHash, warnings, created: stored.created };

@@ -17,7 +17,7 @@ import {
 } from "@millrace/store";
 import type { InstanceRead, LiveWorker, StepRead, TimerRead, WaitRead } from "@millrace/store";
 import { InstanceNotFoundError } from "./errors.ts";
-import { factOf } from "./match-event.ts";
+import { factOf } from "./satisfies.ts";
 import type { Caller, Services } from "./services.ts";
 
 /** Why an instance is not moving: one reason for each thing that it stands at. */

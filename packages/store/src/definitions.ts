@@ -1,17 +1,17 @@
-import type { compileDefinition } from "@millrace/engine";
+import type { StartListener, compileDefinition } from "@millrace/engine";
 import { jsonText } from "./json.ts";
 import { prepared, run, type Db } from "./statement.ts";
 import { decodeCursor, encodeCursor, readPage } from "./cursor.ts";
+import { replaceStartTriggers } from "./start-triggers.ts";
 import type { JsonText } from "./tables.ts";
+import { sharedTenant } from "./tenants.ts";
 
 /**
  * Workflow definitions. A version, once it exists, never changes.
  *
- * What the tenant `default` registers serves every tenant that has no definition of its own under that
- * id. A tenant's first own version counts on from the shared ones, so that an instance's version means
- * the same definition for as long as it runs.
+ * A tenant's first own version counts on from the shared ones, so that an instance's version means the
+ * same definition for as long as it runs.
  */
-export const sharedTenant = "default";
 
 /** The document as registration has validated it. */
 export type DefinitionDocument = Parameters<typeof compileDefinition>[0];
@@ -22,6 +22,8 @@ export interface NewDefinition {
   readonly document: DefinitionDocument;
   readonly contentHash: string;
   readonly actor: string;
+  /** What its start triggers listen to, from this version on. */
+  readonly startTriggers?: readonly StartListener[];
 }
 
 export interface StoredDefinition {
@@ -49,7 +51,7 @@ export async function registerDefinition(
   db: Db,
   definition: NewDefinition,
 ): Promise<RegisteredVersion> {
-  const { tenantId, id, document, contentHash, actor } = definition;
+  const { tenantId, id, document, contentHash, actor, startTriggers = [] } = definition;
   return db.transaction().execute(async (trx) => {
     await run(trx, "select pg_advisory_xact_lock(hashtextextended($1, 7))", [
       JSON.stringify(["definition", tenantId, id]),
@@ -78,6 +80,7 @@ export async function registerDefinition(
         created_by: actor,
       })
       .execute();
+    await replaceStartTriggers(trx, { tenantId, workflowId: id, version }, startTriggers);
     return { version, contentHash, created: true };
   });
 }

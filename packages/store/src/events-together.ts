@@ -5,8 +5,8 @@ import { candidateColumns, candidateOf, candidates, hears, markMatched } from ".
 import type { CandidateRow, WaitCandidate, WaitProbe, WaitRef } from "./waits.ts";
 
 /**
- * What events that are published at the same moment do together: the same three statements as for one
- * (`findWaits`, `markMatched`, `settleEvent`), over rows of many. Each event and each wait still stands
+ * What events that are published at the same moment do together: the same statements as for one
+ * (`findWaits`, `markMatched`), over rows of many, and the last. Each event and each wait still stands
  * alone. A statement costs more by its round trip and its commit than by one more row.
  */
 
@@ -136,7 +136,14 @@ const take = prepared(
   returning x.ix`,
 );
 
-/** As `settleEvent`, for events that differ; their rows are locked in one order. */
+/**
+ * Notes that events, each named once, have been matched, and adds what was found to what others have
+ * found: waits that looked back meanwhile, and the reconciler where it took the publisher for dead.
+ * Both of those find the same instances started, so that these are not added up. Rows are locked in
+ * one order.
+ *
+ * @returns All that each event has matched so far; undefined where there is no such event.
+ */
 export async function settleEvents(
   db: Db,
   summaries: readonly EventSummary[],
@@ -171,7 +178,7 @@ const settle = prepared(
   update events e
   set matched_at = coalesce(e.matched_at, statement_timestamp()),
     delivered = e.delivered + x.delivered, cancelled = e.cancelled + x.cancelled,
-    started = e.started + x.started
+    started = greatest(e.started, x.started), starts_done = true
   from mine x
   where e.tenant_id = x.tenant_id and e.id = x.id
   returning x.ix, e.delivered, e.cancelled, e.started`,

@@ -30,6 +30,8 @@ export interface StoredEvent {
   readonly receivedAt: Date;
   /** Of `deliver: "ONE"`: the instance that has it. */
   readonly takenBy: string | null;
+  /** The instances that it starts have been started. */
+  readonly startsDone: boolean;
 }
 
 /**
@@ -57,7 +59,16 @@ export async function insertEvents(
     stored.delete(name);
     if (receivedAt === undefined) return "duplicate";
     const { tenantId, id, pattern, payload, occurredAt } = event;
-    return { tenantId, id, pattern, payload, occurredAt, receivedAt, takenBy: null };
+    return {
+      tenantId,
+      id,
+      pattern,
+      payload,
+      occurredAt,
+      receivedAt,
+      takenBy: null,
+      startsDone: false,
+    };
   });
 }
 
@@ -85,10 +96,11 @@ const insert = prepared(
 export interface StoredEventRow extends EventFactRow {
   readonly e_tenant_id: string;
   readonly e_taken_by: string | null;
+  readonly e_starts_done: boolean;
 }
 
 /** For `select`, from a table `e`. */
-export const storedEventColumns = `e.tenant_id as e_tenant_id, e.taken_by as e_taken_by,
+export const storedEventColumns = `e.tenant_id as e_tenant_id, e.taken_by as e_taken_by, e.starts_done as e_starts_done,
     ${eventFactColumns}`;
 
 export function storedEventOf(row: StoredEventRow): StoredEvent {
@@ -100,6 +112,7 @@ export function storedEventOf(row: StoredEventRow): StoredEvent {
     occurredAt: row.e_occurred_at,
     receivedAt: row.e_received_at,
     takenBy: row.e_taken_by,
+    startsDone: row.e_starts_done,
   };
 }
 
@@ -135,31 +148,9 @@ export interface EventSummary {
   readonly id: string;
   readonly delivered: number;
   readonly cancelled: number;
+  /** All of them, whoever started them. */
   readonly started: number;
-}
-
-/**
- * Notes that an event has been matched, and adds what was found to what others have found: waits that
- * looked back meanwhile, and the reconciler where it took the publisher for dead.
- *
- * @returns All that the event has matched so far; undefined where there is no such event.
- */
-export async function settleEvent(
-  db: Db,
-  { tenantId, id, delivered, cancelled, started }: EventSummary,
-): Promise<EventCounts | undefined> {
-  const values = [tenantId, id, delivered, cancelled, started];
-  return (await run<EventCounts>(db, settle, values))[0];
 }
 
 /** What an event came to. */
 export type EventCounts = Pick<EventSummary, "delivered" | "cancelled" | "started">;
-
-const settle = prepared(
-  "settle_event",
-  `update events
-  set matched_at = coalesce(matched_at, statement_timestamp()), delivered = delivered + $3,
-    cancelled = cancelled + $4, started = started + $5
-  where tenant_id = $1 and id = $2
-  returning delivered, cancelled, started`,
-);

@@ -68,7 +68,7 @@ export {
 } from "./errors.ts";
 export { findWaitsTogether, markMatchedTogether, settleEvents } from "./events-together.ts";
 export type { EventSearch, Match } from "./events-together.ts";
-export { forgetDeliveries, insertEvents, settleEvent, untakeEvent } from "./events.ts";
+export { forgetDeliveries, insertEvents, untakeEvent } from "./events.ts";
 export type { EventCounts, EventSummary, NewEvent, StoredEvent } from "./events.ts";
 export { dueStepsOf, dueTimersOf } from "./held.ts";
 export { readHistory } from "./history.ts";
@@ -93,14 +93,16 @@ export type { LookbackWait, PastSearch } from "./lookbacks.ts";
 export { migrateToLatest, pendingMigrations } from "./migrate.ts";
 export { recentEvents } from "./recent-events.ts";
 export { readSetting, writeSetting } from "./settings.ts";
+export { findStartTriggers } from "./start-triggers.ts";
+export type { StartCandidate, StartSearch } from "./start-triggers.ts";
 export { blockedTasks, heldCounts, instanceFigures, queueFigures } from "./stats.ts";
 export type { QueueFigures, StatsWindow, StatusFigures } from "./stats.ts";
 export type { Db } from "./statement.ts";
 export type { Database } from "./tables.ts";
 export { deleteTimer, nextTimerDue, takeDueTimers, takeDueTimersOf } from "./timers.ts";
 export type { DueTimer } from "./timers.ts";
-export { findWaits, markMatched, matchPast, takeOne, waitShapes } from "./waits.ts";
-export type { WaitCandidate, WaitProbe, WaitRef, WaitSearch } from "./waits.ts";
+export { findWaits, listenerShapes, markMatched, matchPast, takeOne } from "./waits.ts";
+export type { ListenerShapes, WaitCandidate, WaitProbe, WaitRef, WaitSearch } from "./waits.ts";
 export {
   beat,
   forgetDeadWorkers,

@@ -11,6 +11,8 @@ export interface Database {
   readonly step_executions: StepsTable;
   readonly waits: WaitsTable;
   readonly wait_shapes: WaitShapesTable;
+  readonly start_triggers: StartTriggersTable;
+  readonly start_shapes: WaitShapesTable;
   readonly events: EventsTable;
   readonly event_deliveries: EventDeliveriesTable;
   readonly timers: TimersTable;
@@ -133,6 +135,16 @@ export interface WaitShapesTable {
   readonly event_paths: string;
 }
 
+export interface StartTriggersTable {
+  readonly tenant_id: string;
+  readonly workflow_id: string;
+  readonly trigger: number;
+  readonly version: number;
+  readonly pattern: string;
+  readonly event_paths: string;
+  readonly key_hash: string;
+}
+
 export interface EventsTable {
   readonly tenant_id: string;
   readonly id: string;
@@ -145,6 +157,7 @@ export interface EventsTable {
   readonly delivered: number;
   readonly cancelled: number;
   readonly started: number;
+  readonly starts_done: Generated<boolean>;
   readonly taken_by: string | null;
 }
 

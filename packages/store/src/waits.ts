@@ -3,6 +3,7 @@ import type { StoredEvent } from "./events.ts";
 import { instanceColumns, snapshotOf } from "./instance-row.ts";
 import type { InstanceRow } from "./instance-row.ts";
 import { prepared, run, type Db } from "./statement.ts";
+import { sharedTenant } from "./tenants.ts";
 import { rowSource, textArray } from "./unnest.ts";
 
 /**
@@ -16,22 +17,36 @@ import { rowSource, textArray } from "./unnest.ts";
  */
 
 /**
- * By which event paths the waits of these patterns are keyed: paths below the event joined by dots,
- * the paths by spaces; empty for waits that are not keyed.
+ * By which event paths those that listen to a pattern are keyed: paths below the event joined by dots,
+ * the paths by spaces; empty for those that are not keyed.
  */
-export async function waitShapes(
+export interface ListenerShapes {
+  readonly waits: readonly string[];
+  /** Start triggers. */
+  readonly starts: readonly string[];
+}
+
+export async function listenerShapes(
   db: Db,
   tenantId: string,
   patterns: readonly string[],
-): Promise<readonly string[]> {
-  const rows = await run<{ event_paths: string }>(db, shapes, [tenantId, textArray(patterns)]);
-  return rows.map(({ event_paths }) => event_paths);
+): Promise<ListenerShapes> {
+  const rows = await run<{ event_paths: string; starts: boolean }>(db, shapes, [
+    tenantId,
+    textArray(patterns),
+  ]);
+  const pathsOf = (of: boolean) =>
+    rows.filter(({ starts }) => starts === of).map(({ event_paths }) => event_paths);
+  return { waits: pathsOf(false), starts: pathsOf(true) };
 }
 
 const shapes = prepared(
-  "wait_shapes",
-  `select distinct event_paths from wait_shapes
-  where tenant_id = $1 and pattern = any ($2::text[])`,
+  "listener_shapes",
+  `select distinct event_paths, false as starts from wait_shapes
+  where tenant_id = $1 and pattern = any ($2::text[])
+  union all
+  select distinct event_paths, true from start_shapes
+  where tenant_id in ($1, '${sharedTenant}') and pattern = any ($2::text[])`,
 );
 
 /** What to look up: the event's values at these paths, hashed (`keyHashOf`). */

@@ -12,6 +12,8 @@ interface Example {
   };
   readonly run: {
     readonly input?: unknown;
+    /** An event that starts it, in place of a start. */
+    readonly startedBy?: object;
     readonly events?: readonly object[];
     readonly expect: object;
   };
@@ -53,9 +55,8 @@ test.each(examples.map((example) => [example.definition.id, example] as const))(
     const registered = await api.call("PUT", `/v1/definitions/${workflowId}`, definition);
     expect(registered.body).toMatchObject({ id: workflowId, version: 1, warnings: [] });
 
-    const { input = {}, events = [] } = run;
-    const { body } = await api.call("POST", "/v1/instances", { workflowId, input });
-    const instance = `/v1/instances/${body.id}`;
+    const { events = [] } = run;
+    const instance = `/v1/instances/${await start(workflowId, run)}`;
     if (events.length > 0) {
       await eventually("it waits", async () => {
         const { body: now } = await api.call("GET", instance);
@@ -69,3 +70,11 @@ test.each(examples.map((example) => [example.definition.id, example] as const))(
     expect((await api.call("GET", `${instance}?wait=20`)).body).toMatchObject(run.expect);
   },
 );
+
+async function start(workflowId: string, { input = {}, startedBy }: Example["run"]) {
+  if (startedBy === undefined) {
+    return (await api.call("POST", "/v1/instances", { workflowId, input })).body.id;
+  }
+  expect((await api.call("POST", "/v1/events", startedBy)).body).toMatchObject({ started: 1 });
+  return (await api.call("GET", `/v1/instances?workflowId=${workflowId}`)).body.items[0].id;
+}

@@ -14,7 +14,7 @@ import {
   recordProgress,
   registerWorker,
   releaseSteps,
-  settleEvent,
+  settleEvents,
   takeDueSteps,
   takeDueTimers,
   takeLapsedSteps,
@@ -156,7 +156,7 @@ test("everything that locks rows runs over the same rows at once, and nothing de
         ),
       );
       for (const wait of found) if (wait.deliver === "ONE") await takeOne(db, event, wait);
-      await settleEvent(db, { tenantId, id: event.id, delivered: 0, cancelled: 0, started: 0 });
+      await settleEvents(db, [{ tenantId, id: event.id, delivered: 0, cancelled: 0, started: 0 }]);
     }),
     repeat("look back", async (by) => {
       const key = keys[by % keys.length];

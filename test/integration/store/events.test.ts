@@ -2,16 +2,16 @@ import type { Snapshot } from "@millrace/engine";
 import {
   findPastEvents,
   insertEvents,
+  listenerShapes,
   loadInbox,
   markLookedBack,
   markMatched,
   openLookbacks,
-  settleEvent,
+  settleEvents,
   takeOne,
   unappliedMatches,
   unmatchedEvents,
   untakeEvent,
-  waitShapes,
   waitsNotLookedBack,
 } from "@millrace/store";
 import type { Json, NewEvent, StoredEvent } from "@millrace/store";
@@ -86,7 +86,10 @@ test("a wait is found by its key: typed, and never where a side is missing", asy
   const probe = (value: Json) =>
     waitsOf(db, event, { eventPaths: "payload.orderId", values: [value] });
 
-  expect(await waitShapes(db, tenantId, [event.pattern, "other"])).toEqual(["", "payload.orderId"]);
+  expect(await listenerShapes(db, tenantId, [event.pattern, "other"])).toEqual({
+    waits: ["", "payload.orderId"],
+    starts: [],
+  });
   expect((await probe(42)).map(({ instanceId }) => instanceId)).toEqual([number.id]);
   expect((await probe("42")).map(({ instanceId }) => instanceId)).toEqual([text.id]);
   expect(await probe(43)).toEqual([]);
@@ -291,7 +294,7 @@ test("an event that goes to one wait goes to one, though all ask at once", async
   expect(taken.filter(Boolean)).toHaveLength(1);
   const winner = found[taken.indexOf(true)];
   expect(await waitsOf(db, event)).toHaveLength(9);
-  await settleEvent(db, { tenantId, id: event.id, delivered: 1, cancelled: 0, started: 0 });
+  await settleEvents(db, [{ tenantId, id: event.id, delivered: 1, cancelled: 0, started: 0 }]);
   await untakeEvent(db, tenantId, event.id);
   expect(await unmatchedEvents(db, -1_000, 10)).toMatchObject([{ id: event.id, takenBy: null }]);
   const next = found.find((wait) => wait !== winner);
@@ -333,7 +336,7 @@ test("what a crash left between two halves is found after a moment", async () =>
   expect(await unmatchedEvents(db, 0, 10)).toMatchObject([{ id: event.id }]);
   expect(await waitsNotLookedBack(db, 0, 10)).toMatchObject([{ instanceId: snapshot.id }]);
   await markMatched(db, event, await waitsOf(db, event));
-  await settleEvent(db, { tenantId, id: event.id, delivered: 1, cancelled: 0, started: 0 });
+  await settleEvents(db, [{ tenantId, id: event.id, delivered: 1, cancelled: 0, started: 0 }]);
   expect(await unmatchedEvents(db, 0, 10)).toEqual([]);
   expect(await waitsNotLookedBack(db, 0, 10)).toEqual([]);
   expect(await unappliedMatches(db, 60_000, 10)).toEqual([]);
@@ -407,7 +410,7 @@ test("an event that two have looked for counts what both have found", async () =
   const counts = [];
   for (const delivered of [2, 3]) {
     const found = { delivered, cancelled: 1, started: 0 };
-    counts.push(await settleEvent(db, { tenantId, id: event.id, ...found }));
+    counts.push(...(await settleEvents(db, [{ tenantId, id: event.id, ...found }])));
   }
 
   expect(counts).toEqual([

@@ -35,7 +35,7 @@ export function matcherFields(
 }
 
 /** A path below the event as one word: names joined by dots, without dots and spaces of their own. */
-function pathText(path: readonly string[]): string {
+export function pathText(path: readonly string[]): string {
   return path.map((name) => encodeURIComponent(name).replaceAll(".", "%2E")).join(".");
 }
 
@@ -74,7 +74,7 @@ function conjunctValue(
   }
 }
 
-function isScalar(value: unknown): value is Json {
+export function isScalar(value: unknown): value is Json {
   if (typeof value === "number") return Number.isFinite(value);
   return value === null || typeof value === "string" || typeof value === "boolean";
 }

@@ -75,7 +75,9 @@ export function start(turn: Turn): void {
   if (exists(turn)) {
     clearInstanceTimer(turn, "start");
   } else {
-    note(turn, { type: "workflow.created" });
+    const { startEventId } = turn.state;
+    const data = startEventId === null ? undefined : { eventId: startEventId };
+    note(turn, { type: "workflow.created", ...(data && { data }) });
     if (!listen(turn)) return;
   }
   changeStatus(turn, "RUNNING");

@@ -25,6 +25,9 @@ import {
   readPayloadPath,
   readPlainName,
   readReason,
+  readStartCondition,
+  readStartPattern,
+  readStartValue,
   readUntil,
   readValue,
   readVariableName,
@@ -52,9 +55,6 @@ export function checkValues(outline: Outline, list: ProblemList): ReadsFound {
   const { checker, found } = valueChecker(outline, list);
   const check = checker(undefined, { names: [], roots });
 
-  if (itemsOf(fields["startTriggers"]).length > 0) {
-    list.add("/startTriggers", "NOT_SUPPORTED_YET", notYet('"startTriggers"'));
-  }
   if (fields["concurrency"] !== undefined) {
     list.add("/concurrency", "NOT_SUPPORTED_YET", notYet('"concurrency"'));
   }
@@ -69,6 +69,15 @@ export function checkValues(outline: Outline, list: ProblemList): ReadsFound {
     const own = fieldsOf(trigger);
     checkMatcher(own, path, check, list);
     check.text(`${path}/reason`, own["reason"], readReason);
+  }
+  for (const [index, trigger] of itemsOf(fields["startTriggers"]).entries()) {
+    const path = `/startTriggers/${index}`;
+    const own = fieldsOf(trigger);
+    check.text(`${path}/eventPattern`, own["eventPattern"], readStartPattern);
+    warnOfUnheard(own["eventPattern"], path, list);
+    check.text(`${path}/eventCondition`, own["eventCondition"], readStartCondition);
+    check.json(`${path}/input`, own["input"], readStartValue);
+    check.text(`${path}/correlationId`, own["correlationId"], readStartValue);
   }
   const inside: Surroundings[] = [];
   for (const [index, step] of steps.entries()) {
@@ -357,11 +366,14 @@ function checkMatcher(fields: Fields, path: string, check: Check, list: ProblemL
   const { eventPattern } = fields;
   const pattern = check.text(`${path}/eventPattern`, eventPattern, readEventPattern);
   check.text(`${path}/eventCondition`, fields["eventCondition"], readEventCondition);
-  if (pattern?.isConstant === true && isLifecyclePattern(eventPattern)) {
-    if (lifecycleEvents.some((name) => patternMatches(eventPattern, name))) return;
-    const message = `no event is called so: those under "${reservedPrefix}" are ${lifecycleEvents.join(", ")}; for an expression write "\${ … }"`;
-    list.warn(`${path}/eventPattern`, "NEVER_MATCHES", message);
-  }
+  if (pattern?.isConstant === true) warnOfUnheard(eventPattern, path, list);
+}
+
+function warnOfUnheard(eventPattern: unknown, path: string, list: ProblemList): void {
+  if (!isLifecyclePattern(eventPattern)) return;
+  if (lifecycleEvents.some((name) => patternMatches(eventPattern, name))) return;
+  const message = `no event is called so: those under "${reservedPrefix}" are ${lifecycleEvents.join(", ")}; for an expression write "\${ … }"`;
+  list.warn(`${path}/eventPattern`, "NEVER_MATCHES", message);
 }
 
 /** Reads conditions as a check does. */

@@ -3,6 +3,7 @@ import type {
   CompensationStep as CompensationStepDocument,
   EventWaitStep as EventWaitStepDocument,
   RetryDocument,
+  StartTrigger as StartTriggerDocument,
   StepDocument,
   WorkflowDefinition,
 } from "@millrace/contract";
@@ -19,6 +20,7 @@ import type {
   Enclosure,
   ErrorRoute,
   EventMatcher,
+  StartTrigger,
   Step,
   TaskCall,
   Transitions,
@@ -39,6 +41,9 @@ import {
   readInterval,
   readPayloadPath,
   readReason,
+  readStartCondition,
+  readStartPattern,
+  readStartValue,
   readUntil,
   readValue,
 } from "./values.ts";
@@ -82,6 +87,7 @@ export function compileDefinition(document: WorkflowDefinition, version: number)
     compensationFor: new Map(compensations.map((step) => [step.compensationFor, step])),
     compensateOnFailure: document.compensateOnFailure ?? compensations.length > 0,
     cancellationTriggers: (document.cancellationTriggers ?? []).map(compileTrigger),
+    startTriggers: (document.startTriggers ?? []).map(compileStartTrigger),
     variables: document.variables ?? {},
     output,
     timeout: optional(document.timeout, readDuration),
@@ -341,6 +347,18 @@ function compileTrigger(document: CancellationTriggerDocument): CancellationTrig
     ...compileMatcher(document),
     reason: sound(readReason(document.reason)),
     shouldCompensate: document.shouldCompensate ?? true,
+  };
+}
+
+/** As registration needs it too, which has no use for the rest of the definition. */
+export function compileStartTrigger(document: StartTriggerDocument): StartTrigger {
+  const eventCondition = optional(document.eventCondition, readStartCondition);
+  return {
+    eventPattern: sound(readStartPattern(document.eventPattern)),
+    eventCondition,
+    conjuncts: eventCondition === undefined ? [] : equalityConjuncts(eventCondition),
+    input: optional(document.input, readStartValue),
+    correlationId: optional(document.correlationId, readStartValue),
   };
 }
 

@@ -18,6 +18,7 @@ export interface Definition {
   readonly compensationFor: ReadonlyMap<string, CompensationStep>;
   readonly compensateOnFailure: boolean;
   readonly cancellationTriggers: readonly CancellationTrigger[];
+  readonly startTriggers: readonly StartTrigger[];
   readonly variables: { readonly [name: string]: Json };
   /** Undefined: the output of the last completed step (CONTRACT 1). */
   readonly output: Template | undefined;
@@ -189,6 +190,17 @@ export interface CompensationStep extends TaskCall {
   readonly compensationFor: string;
   readonly condition: Expression | undefined;
   readonly reads: readonly string[] | "ALL";
+}
+
+/** Evaluated before there is an instance: its expressions read the event alone. */
+export interface StartTrigger {
+  readonly eventPattern: string;
+  readonly eventCondition: Expression | undefined;
+  /** Equality conjuncts of the condition, with values that are known beforehand. */
+  readonly conjuncts: readonly EqualityConjunct[];
+  /** Undefined: the event's payload. */
+  readonly input: Template | undefined;
+  readonly correlationId: Template | undefined;
 }
 
 export interface CancellationTrigger extends EventMatcher {

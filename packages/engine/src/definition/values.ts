@@ -87,6 +87,31 @@ export function readReason(text: string, names = noNames): Reading<Template> {
   return readTemplate(text, { roots: withEvent(names), barePaths: true });
 }
 
+/** The event is all there is when a start trigger is looked at. */
+const eventAlone: Options = { roots: ["event"] };
+
+export function readStartCondition(text: string): Reading<Expression> {
+  return readExpression(text, { ...eventAlone, undefinedNeverEqual: true });
+}
+
+/** The input or the correlation id of an instance that an event starts. */
+export function readStartValue(value: Json): Reading<Template> {
+  return readTemplate(value, { ...eventAlone, barePaths: true });
+}
+
+/** Without expressions: it is listened to before there is an instance that they could read. */
+export function readStartPattern(text: string): Reading<string> {
+  if (text.includes("${")) {
+    const why =
+      'has an expression, and there is no instance yet that it could read; use wildcards and the "eventCondition"';
+    return faulty("BAD_PATTERN", `${quote(text)} ${why}`);
+  }
+  const pattern = parsePattern(text);
+  return isRefusal(pattern)
+    ? faulty("BAD_PATTERN", `${quote(text)} ${pattern.problem}`)
+    : sound(text);
+}
+
 /** The input of a task: a value with expressions, or one expression. */
 export function readInput(value: Json, names = noNames): Reading<Template> {
   return readTemplate(value, {
@@ -292,7 +317,7 @@ function problemsOf(
   if (!(error instanceof ExpressionSyntaxError)) throw error;
   const placeOf = ({ pointer: at = "", offset }: ExpressionProblem): string => `${at} ${offset}`;
   const unlessEvent = new Set(
-    problemsThrown(() => parse({ ...options, roots: withEvent(options.roots) })).map(placeOf),
+    problemsThrown(() => parse({ ...options, roots: [...options.roots, "event"] })).map(placeOf),
   );
   return error.problems.map((each) => {
     const at = each.pointer ?? "";

@@ -1,0 +1,139 @@
+import type { StartListener } from "@millrace/engine";
+import type { StoredEvent } from "./events.ts";
+import { keyHashOf } from "./json.ts";
+import { prepared, run, type Db } from "./statement.ts";
+import { sharedTenant } from "./tenants.ts";
+import { rowSource, textArray } from "./unnest.ts";
+import type { WaitProbe } from "./waits.ts";
+
+/**
+ * What events start instances. The triggers of a definition's latest version are rows, replaced in the
+ * transaction that registers the next one, and found as waits are: by pattern and key.
+ */
+
+interface DefinitionKey {
+  readonly tenantId: string;
+  readonly workflowId: string;
+  readonly version: number;
+}
+
+/** The triggers of the version before stop with this transaction, and those of this one begin. */
+export async function replaceStartTriggers(
+  trx: Db,
+  { tenantId, workflowId, version }: DefinitionKey,
+  listeners: readonly StartListener[],
+): Promise<void> {
+  await run(trx, forget, [tenantId, workflowId]);
+  const rows = listeners.flatMap((listener) => rowsOf(listener));
+  if (rows.length === 0) return;
+  await run(trx, listen, [tenantId, workflowId, version, ...triggerSource.values(rows)]);
+}
+
+interface TriggerRow {
+  readonly trigger: number;
+  readonly pattern: string;
+  readonly eventPaths: string;
+  readonly keyHash: string;
+}
+
+/** None for one that no event can match. */
+function rowsOf({ trigger, pattern, eventPaths, key }: StartListener): readonly TriggerRow[] {
+  const keyHash = key === "NEVER" ? null : keyHashOf(key);
+  return keyHash === null ? [] : [{ trigger, pattern, eventPaths: eventPaths.join(" "), keyHash }];
+}
+
+const forget = prepared(
+  "forget_start_triggers",
+  "delete from start_triggers where tenant_id = $1 and workflow_id = $2",
+);
+
+const triggerSource = rowSource<TriggerRow>({
+  trigger: { type: "integer", of: ({ trigger }) => trigger },
+  pattern: { type: "text", of: ({ pattern }) => pattern },
+  event_paths: { type: "text", of: ({ eventPaths }) => eventPaths },
+  key_hash: { type: "bigint", of: ({ keyHash }) => keyHash },
+});
+
+/** Shapes in one order: they are what definitions that are registered together have in common. */
+const listen = prepared(
+  "insert_start_triggers",
+  `with shaped as (
+    insert into start_shapes (tenant_id, pattern, event_paths)
+    select distinct $1, x.pattern, x.event_paths from ${triggerSource.from("x", 4)}
+    order by x.pattern, x.event_paths
+    on conflict do nothing)
+  insert into start_triggers (
+    tenant_id, workflow_id, version, trigger, pattern, event_paths, key_hash)
+  select $1, $2, $3::integer, x.trigger, x.pattern, x.event_paths, x.key_hash
+  from ${triggerSource.from("x", 4)}`,
+);
+
+/** A start trigger that an event may match: its whole condition is still to be evaluated. */
+export interface StartCandidate {
+  readonly workflowId: string;
+  readonly version: number;
+  /** Its place among the definition's start triggers, from 0. */
+  readonly trigger: number;
+}
+
+export interface StartSearch {
+  readonly event: StoredEvent;
+  readonly patterns: readonly string[];
+  readonly probes: readonly WaitProbe[];
+  /** The last one of the page before. */
+  readonly after?: StartCandidate | undefined;
+  readonly limit: number;
+}
+
+/**
+ * Triggers of the latest versions of what serves the event's tenant: its own definitions, and the
+ * shared ones that it has not replaced by one of its own (docs/decisions/0007-shared-definitions.md).
+ *
+ * Plan: for each tenant, pattern and probe one descent of `start_triggers_listening`.
+ */
+export async function findStartTriggers(
+  db: Db,
+  { event, patterns, probes, after, limit }: StartSearch,
+): Promise<readonly StartCandidate[]> {
+  if (patterns.length === 0 || probes.length === 0) return [];
+  const rows = await run<{ workflow_id: string; version: number; trigger: number }>(db, find, [
+    event.tenantId,
+    textArray(patterns),
+    after?.workflowId ?? "",
+    after?.trigger ?? -1,
+    limit,
+    ...probeSource.values(probes),
+  ]);
+  return rows.map(({ workflow_id: workflowId, version, trigger }) => ({
+    workflowId,
+    version,
+    trigger,
+  }));
+}
+
+const probeSource = rowSource<WaitProbe>({
+  event_paths: { type: "text", of: ({ eventPaths }) => eventPaths },
+  key_hash: { type: "bigint", of: ({ keyHash }) => keyHash },
+});
+
+/** An older process may have registered a version without knowing of triggers: the version decides. */
+const find = prepared(
+  "find_start_triggers",
+  `select t.workflow_id, t.version, t.trigger
+  from (select distinct unnest(array[$1::text, '${sharedTenant}']) as tenant_id) o
+  cross join unnest($2::text[]) as p (pattern)
+  cross join ${probeSource.from("k", 6)}
+  cross join lateral (
+    select * from start_triggers t
+    where t.tenant_id = o.tenant_id and t.pattern = p.pattern and t.event_paths = k.event_paths
+      and t.key_hash = k.key_hash and (t.workflow_id, t.trigger) > ($3::text, $4::integer)
+      and not exists (
+        select from workflow_definitions d
+        where d.tenant_id = t.tenant_id and d.id = t.workflow_id and d.version > t.version)
+      and (t.tenant_id = $1 or not exists (
+        select from workflow_definitions d where d.tenant_id = $1 and d.id = t.workflow_id))
+    order by t.workflow_id, t.trigger
+    limit $5) t
+  order by t.workflow_id, t.trigger
+  limit $5`,
+);
