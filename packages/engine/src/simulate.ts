@@ -34,7 +34,8 @@ export type SimulationResult = Omit<SimulationView, "workflowId" | "workflowVers
 type Happening =
   | { readonly kind: "signal"; readonly what: string; readonly signal: Signal }
   | { readonly kind: "take"; readonly ref: ExecutionRef }
-  | { readonly kind: "event"; readonly index: number };
+  | { readonly kind: "event"; readonly index: number }
+  | { readonly kind: "emitted"; readonly event: EventFact; readonly deaf: ReadonlySet<string> };
 
 interface Due {
   readonly at: number;
@@ -92,6 +93,26 @@ export function simulate(definition: Definition, scenario: Scenario): Simulation
   function follow({ inserts, commands }: Decision): void {
     for (const row of inserts) timeouts.set(executionKey(row.path, row.iteration), row.timeoutMs);
     for (const command of commands) carryOut(command);
+    emit(commands);
+  }
+
+  /** What a decision emits arrives after it; waits that it opened after that do not hear it. */
+  function emit(commands: readonly Command[]): void {
+    const at = new Date(now).toISOString();
+    const opened = commands.flatMap((command) => (command.kind === "openWait" ? command.wait : []));
+    const emitted = commands.flatMap((command) =>
+      command.kind === "emitEvent" ? command.event : [],
+    );
+    for (const [index, event] of emitted.entries()) {
+      const later = opened.filter(
+        ({ emittedBefore = 0, lookbackFrom }) => emittedBefore > index && lookbackFrom === null,
+      );
+      const deaf = new Set(
+        later.map(({ path: place, iteration }) => executionKey(place, iteration)),
+      );
+      const fact = { ...event, occurredAt: at, receivedAt: at };
+      agenda.push({ at: now, happening: { kind: "emitted", event: fact, deaf } });
+    }
   }
 
   function carryOut(command: Command): void {
@@ -207,18 +228,20 @@ export function simulate(definition: Definition, scenario: Scenario): Simulation
     agenda.push({ at: now + ms, happening: { kind: "signal", what, signal } });
   }
 
-  function satisfied(event: EventFact): readonly NewWait[] {
-    return [...waits.values()].filter(
-      (wait) =>
-        patternMatches(wait.pattern, event.pattern) &&
-        eventSatisfies(
-          definition,
-          instance.snapshot,
-          wait,
-          event,
-          readsOf(instance),
-          new Date(now),
-        ) === true,
+  function satisfied(event: EventFact, deaf: ReadonlySet<string> = new Set()): readonly NewWait[] {
+    return [...waits].flatMap(([key, wait]) =>
+      !deaf.has(key) &&
+      patternMatches(wait.pattern, event.pattern) &&
+      eventSatisfies(
+        definition,
+        instance.snapshot,
+        wait,
+        event,
+        readsOf(instance),
+        new Date(now),
+      ) === true
+        ? wait
+        : [],
     );
   }
 
@@ -228,11 +251,19 @@ export function simulate(definition: Definition, scenario: Scenario): Simulation
     const at = new Date(now).toISOString();
     const { pattern, id = `event-${index + 1}` } = given;
     const payload = (given.payload ?? {}) as Json;
-    const event: EventFact = { id, pattern, payload, occurredAt: at, receivedAt: at };
+    deliver(`event ${pattern} arrives`, {
+      id,
+      pattern,
+      payload,
+      occurredAt: at,
+      receivedAt: at,
+    });
+  }
+
+  function deliver(what: string, event: EventFact, deaf?: ReadonlySet<string>): void {
     published.push(event);
-    const matched = satisfied(event);
-    if (matched.length > 0) delivered.add(id);
-    const what = `event ${pattern} arrives`;
+    const matched = satisfied(event, deaf);
+    if (matched.length > 0) delivered.add(event.id);
     // An event that cancels the instance satisfies nothing else of it (CONTRACT 3).
     const trigger = matched.find(({ purpose }) => purpose === "CANCEL");
     if (trigger !== undefined) {
@@ -244,6 +275,7 @@ export function simulate(definition: Definition, scenario: Scenario): Simulation
       );
     } else {
       const { status } = instance.snapshot;
+      const at = new Date(now).toISOString();
       transcript.push({ at, what: `${what}, and nothing waits for it`, changes: [], status });
     }
   }
@@ -272,6 +304,10 @@ export function simulate(definition: Definition, scenario: Scenario): Simulation
         return take(happening.ref);
       case "event":
         return publish(happening.index);
+      case "emitted": {
+        const { event, deaf } = happening;
+        return deliver(`event ${event.pattern}, which it has emitted, arrives`, event, deaf);
+      }
     }
   }
 

@@ -174,6 +174,14 @@ function stepsOf(
     transitions,
   });
 
+  const emit = fc.record({
+    ...common,
+    type: fc.constant("EMIT_EVENT" as const),
+    eventPattern: fc.constantFrom("told", "told.${ variables.n }", "${ input.flag }"),
+    payload: value,
+    transitions,
+  });
+
   const end = fc.record({
     ...common,
     type: fc.constant("END" as const),
@@ -203,6 +211,7 @@ function stepsOf(
     { weight: 2, arbitrary: delay },
     { weight: 2, arbitrary: set },
     { weight: 1, arbitrary: end },
+    { weight: 1, arbitrary: emit },
     ...inner,
   );
 }

@@ -19,6 +19,7 @@ export async function perform(services: Services, commit: Commit): Promise<void>
 
   count(services, commit);
   wake(services, commit);
+  matchEmitted(services, key, commands);
   const effects = [
     enqueue(services, jobsOf(key, commit)),
     abortAll(
@@ -125,6 +126,20 @@ async function tellAndGoOn(
 
 export async function performAll(services: Services, commits: readonly Commit[]): Promise<void> {
   await Promise.all(commits.map((commit) => perform(services, commit)));
+}
+
+/** Not awaited: what events bring about may emit the next ones. */
+function matchEmitted(
+  { emissions, metrics }: Services,
+  { tenantId }: Key,
+  commands: readonly Command[],
+): void {
+  const emitted = commands.flatMap((command) =>
+    command.kind === "emitEvent" ? [{ tenantId, id: command.event.id }] : [],
+  );
+  if (emitted.length === 0) return;
+  metrics.eventsPublished.add({}, emitted.length);
+  emissions.match(emitted);
 }
 
 function opensLookback(commands: readonly Command[]): boolean {

@@ -7,12 +7,15 @@ import type { Log, LogLevel, Metrics } from "@millrace/telemetry";
 import { openClock } from "./clock.ts";
 import type { Clock } from "./clock.ts";
 import { openCommitter } from "./committer.ts";
+import { openEmissions } from "./emissions.ts";
+import type { Emissions } from "./emissions.ts";
 import { openEventIntake } from "./event-intake.ts";
 import type { EventIntake } from "./event-intake.ts";
 import { openInstanceWakes } from "./instance-wakes.ts";
 import type { InstanceWakes } from "./instance-wakes.ts";
 import { openMissedJobs } from "./missed-jobs.ts";
 import type { MissedJobs } from "./missed-jobs.ts";
+import { matchEmitted } from "./match-emitted.ts";
 import { openLoader } from "./loader.ts";
 import type { Loader } from "./loader.ts";
 import { openDefinitionCache } from "./definition-cache.ts";
@@ -36,6 +39,7 @@ export interface Services {
   readonly load: Loader;
   readonly intake: EventIntake;
   readonly missed: MissedJobs;
+  readonly emissions: Emissions;
   /** Commits of this process, grouped. */
   readonly commit: (commit: Commit) => Promise<CommitOutcome>;
   /** First commits of new instances, grouped. */
@@ -81,7 +85,7 @@ export async function openServices(settings: ServicesSettings): Promise<Services
     log,
   });
   const clock = await openClock(database, log);
-  return {
+  const services: Services = {
     database,
     queue,
     clock,
@@ -92,12 +96,16 @@ export async function openServices(settings: ServicesSettings): Promise<Services
     load: openLoader(database.db),
     intake: openEventIntake(database.db),
     missed: openMissedJobs({ db: database.db, queue, clock, log }),
+    emissions: openEmissions((keys) => matchEmitted(services, keys)),
     commit: openCommitter(database.db, metrics, commitBatch),
     create: openCommitter(database.db, metrics, createBatch),
   };
+  return services;
 }
 
-export async function closeServices({ queue, clock, missed, database }: Services): Promise<void> {
+export async function closeServices(services: Services): Promise<void> {
+  const { emissions, missed, queue, clock, database } = services;
+  await emissions.close();
   await missed.close();
   await clock.close();
   await queue.close();

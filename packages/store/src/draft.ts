@@ -8,6 +8,7 @@ import {
 } from "@millrace/engine";
 import type {
   Command,
+  EmittedEvent,
   ExecutionUpdate,
   NewExecution,
   NewWait,
@@ -34,6 +35,8 @@ export interface Draft extends Key {
   readonly opens: readonly WaitInsert[];
   readonly rekeys: readonly (Place & { readonly keyHash: string | null })[];
   readonly closes: readonly Place[];
+  /** In the order in which they are emitted. */
+  readonly emits: readonly EventInsert[];
   readonly sets: readonly CommandOf<"setTimer">[];
   readonly clears: readonly CommandOf<"clearTimer">[];
   readonly heldSteps: readonly HeldPlace[];
@@ -103,10 +106,19 @@ export interface StepUpdate {
   readonly isHeld: true | undefined;
 }
 
+export interface EventInsert {
+  readonly event: EmittedEvent;
+  readonly payload: string;
+  /** How many the same commit emits after it. */
+  readonly after: number;
+}
+
 export interface WaitInsert {
   readonly wait: NewWait;
   readonly eventPaths: string;
   readonly keyHash: string | null;
+  /** How many events the same commit emits after the wait opens. */
+  readonly emitsAfter: number;
 }
 
 /** A row for another instance. */
@@ -143,9 +155,17 @@ export function draftOf(commit: Commit): Draft {
   ];
   // The end of an instance takes all its waits and timers, so there is no need to touch them singly.
   const kept = settles ? [] : commands;
-  const opens = kept.flatMap((command) =>
-    command.kind === "openWait" ? [waitInsert(command.wait)] : [],
+  const emitted = commands.flatMap((command) =>
+    command.kind === "emitEvent" ? [command.event] : [],
   );
+  const opens = kept.flatMap((command) =>
+    command.kind === "openWait" ? [waitInsert(command.wait, emitted.length)] : [],
+  );
+  const emits = emitted.map((event, index) => ({
+    event,
+    payload: jsonText(event.payload),
+    after: emitted.length - index - 1,
+  }));
   const rekeys = kept.flatMap((command) =>
     command.kind === "rekeyWait" ? [{ ...command, keyHash: hashOf(command.key) }] : [],
   );
@@ -174,6 +194,7 @@ export function draftOf(commit: Commit): Draft {
     opens,
     rekeys,
     closes,
+    emits,
     sets,
     clears,
     heldSteps: holds.flatMap(({ executions, isHeld }) =>
@@ -186,8 +207,9 @@ export function draftOf(commit: Commit): Draft {
     starts: commands.filter((command) => command.kind === "startChild"),
     sends: commands.flatMap((command) => sendOf(next, command) ?? []),
     received: commit.received ?? [],
-    rows: needs.length + inserts.length + updates.length + opens.length + sets.length,
-    size: sizeOf(texts, inserts, updates),
+    rows:
+      needs.length + inserts.length + updates.length + opens.length + sets.length + emits.length,
+    size: sizeOf(texts, inserts, updates, emits),
   };
 }
 
@@ -233,11 +255,13 @@ function sizeOf(
   { variables, output, signals, changes, entries, input, metadata }: Texts,
   inserts: readonly StepInsert[],
   updates: readonly StepUpdate[],
+  emits: readonly EventInsert[],
 ): number {
   let size = signals.length + changes.length + entries.length;
   for (const text of [variables, output, input, metadata]) size += text?.length ?? 0;
   for (const row of inserts) size += (row.input?.length ?? 0) + (row.output?.length ?? 0);
   for (const row of updates) size += row.output?.length ?? 0;
+  for (const { payload } of emits) size += payload.length;
   return size;
 }
 
@@ -303,8 +327,13 @@ function clockOf(row: NewExecution, carry: Carry | undefined): Clock {
   return { timeoutMs, dueMs: timeoutMs, name: timeoutMs === null ? null : "timeout" };
 }
 
-function waitInsert(wait: NewWait): WaitInsert {
-  return { wait, eventPaths: wait.eventPaths.join(" "), keyHash: hashOf(wait.key) };
+function waitInsert(wait: NewWait, emitted: number): WaitInsert {
+  return {
+    wait,
+    eventPaths: wait.eventPaths.join(" "),
+    keyHash: hashOf(wait.key),
+    emitsAfter: emitted - (wait.emittedBefore ?? 0),
+  };
 }
 
 function hashOf(key: NewWait["key"]): string | null {

@@ -129,6 +129,33 @@ const forget = prepared(
   "delete from event_deliveries where tenant_id = $1 and instance_id = $2",
 );
 
+export interface EventKey {
+  readonly tenantId: string;
+  readonly id: string;
+}
+
+/** Those of these events that nobody has matched yet. */
+export async function unmatchedAmong(
+  db: Db,
+  keys: readonly EventKey[],
+): Promise<readonly StoredEvent[]> {
+  const rows = await run<StoredEventRow>(db, among, eventKeys.values(keys));
+  return rows.map(storedEventOf);
+}
+
+const eventKeys = rowSource<EventKey>({
+  tenant_id: { type: "text", of: ({ tenantId }) => tenantId },
+  id: { type: "text", of: ({ id }) => id },
+});
+
+const among = prepared(
+  "unmatched_among",
+  `select ${storedEventColumns} from ${eventKeys.from("x", 1)}
+  cross join lateral (
+    select * from events e where e.tenant_id = x.tenant_id and e.id = x.id offset 0) e
+  where e.matched_at is null`,
+);
+
 /**
  * Gives back an event that an instance took for itself and can no longer use: it has ended, and the
  * wait with it. The event is looked at again.

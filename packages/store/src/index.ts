@@ -68,8 +68,8 @@ export {
 } from "./errors.ts";
 export { findWaitsTogether, markMatchedTogether, settleEvents } from "./events-together.ts";
 export type { EventSearch, Match } from "./events-together.ts";
-export { forgetDeliveries, insertEvents, untakeEvent } from "./events.ts";
-export type { EventCounts, EventSummary, NewEvent, StoredEvent } from "./events.ts";
+export { forgetDeliveries, insertEvents, unmatchedAmong, untakeEvent } from "./events.ts";
+export type { EventCounts, EventKey, EventSummary, NewEvent, StoredEvent } from "./events.ts";
 export { dueStepsOf, dueTimersOf } from "./held.ts";
 export { readHistory } from "./history.ts";
 export type { HistoryRow } from "./history.ts";

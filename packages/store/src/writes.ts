@@ -69,10 +69,12 @@ export function own(drafts: readonly Draft[]): readonly Owned<undefined>[] {
   return drafts.map((draft, ix) => ({ ix, draft, row: undefined }));
 }
 
+type Columns<Row> = Readonly<
+  Record<string, { type: Column<Row>["type"]; of: (row: Row) => Value }>
+>;
+
 /** A source of rows that belong to commits, and carry their index. */
-export function ownedSource<Row>(
-  columns: Readonly<Record<string, { type: Column<Row>["type"]; of: (row: Row) => Value }>>,
-): RowSource<Owned<Row>> {
+export function ownedSource<Row>(columns: Columns<Row>): RowSource<Owned<Row>> {
   return rowSource<Owned<Row>>({
     ix: { type: "integer", of: ({ ix }) => ix },
     ...Object.fromEntries(
@@ -90,6 +92,7 @@ export function ownedSource<Row>(
  */
 export const tenantOf = "($2::text[])[x.ix + 1]";
 export const instanceOf = "($3::uuid[])[x.ix + 1]";
+const atOf = "($7::timestamptz[])[x.ix + 1]";
 
 export const isWritten = "x.ix = any ((select ixs from go)::integer[])";
 
@@ -107,16 +110,19 @@ export function childWrites(
 ): { readonly sections: readonly string[]; readonly remember: (() => void) | undefined } {
   const shapes = newShapes(drafts, db);
   const shaped = shapes.rows.length > 0 ? shapes.rows : [];
+  const emitting = drafts.some(({ emits }) => emits.length > 0);
+  const openSource = emitting ? waitInsertsAmongEvents : waitInserts;
   const from = {
     inserts: parameters.addRows(stepInserts, drafts, (draft) => draft.inserts),
     updates: parameters.addRows(stepUpdates, drafts, (draft) => draft.updates),
-    opens: parameters.addRows(waitInserts, drafts, (draft) => draft.opens),
+    opens: parameters.addRows(openSource, drafts, (draft) => draft.opens),
     rekeys: parameters.addRows(waitKeys, drafts, (draft) => draft.rekeys),
     closes: parameters.addRows(places, drafts, (draft) => draft.closes),
     sets: parameters.addRows(timerInserts, drafts, (draft) => draft.sets),
     clears: parameters.addRows(timerPlaces, drafts, (draft) => draft.clears),
     heldSteps: parameters.addRows(heldSteps, drafts, (draft) => draft.heldSteps),
     heldTimers: parameters.addRows(heldTimers, drafts, (draft) => draft.heldTimers),
+    emits: parameters.addRows(eventInserts, drafts, (draft) => draft.emits),
     settles: parameters.addRows(settled, drafts, (draft) => (draft.settles ? [undefined] : [])),
     letters: parameters.addRows(deadLetters, drafts, letterOf),
     resolutions: parameters.addRows(resolutions, drafts, resolutionOf),
@@ -126,7 +132,8 @@ export function childWrites(
     from.inserts && insertSteps(from.inserts),
     from.updates && updateSteps(from.updates),
     from.shapes && insertShapes(from.shapes),
-    from.opens && openWaits(from.opens),
+    from.opens && openWaits(from.opens, emitting),
+    from.emits && emitEvents(from.emits),
     from.rekeys && rekeyWaits(from.rekeys),
     from.closes &&
       `closed as (delete from waits w using ${from.closes("x")}
@@ -256,13 +263,14 @@ function itemsText({ items }: Pick<Draft["updates"][number]["row"], "items">): s
  * `opened_at` is the time of this statement, not of its transaction: one that waited for the
  * instance's row began before events that came while it waited, and did not have this wait open then.
  */
-function openWaits(from: From): string {
+function openWaits(from: From, emitting: boolean): string {
+  const openedAt = emitting ? momentBefore("2 * x.emits_after") : "statement_timestamp()";
   return `opened as (
     insert into waits (
       tenant_id, instance_id, path, iteration, step_id, purpose, pattern, event_paths, key_hash,
       deliver, opened_at, lookback_from, looked_back)
     select ${tenantOf}, ${instanceOf}, x.path, x.iteration, x.step_id, x.purpose, x.pattern,
-      x.event_paths, x.key_hash, x.deliver, statement_timestamp(), x.lookback_from,
+      x.event_paths, x.key_hash, x.deliver, ${openedAt}, x.lookback_from,
       x.lookback_from is null
     from ${from("x")}
     where ${isWritten}
@@ -274,7 +282,33 @@ function openWaits(from: From): string {
       matched_event_id = null, matched_at = null)`;
 }
 
-const waitInserts = ownedSource<Draft["opens"][number]>({
+/**
+ * Waits that a commit opens hear the events that it emits after them, and not those before: they are
+ * set apart by microseconds, which is all that an order of time needs.
+ */
+function momentBefore(microseconds: string): string {
+  return `statement_timestamp() - (${microseconds}) * interval '1 microsecond'`;
+}
+
+/** Its row is the promise that it is matched. */
+function emitEvents(from: From): string {
+  return `emitted as (
+    insert into events (tenant_id, id, pattern, payload, occurred_at, received_at, actor)
+    select ${tenantOf}, x.id, x.pattern, x.payload, ${atOf},
+      ${momentBefore("2 * x.emits_after + 1")}, 'instance:' || ${instanceOf}
+    from ${from("x")}
+    where ${isWritten}
+    on conflict do nothing)`;
+}
+
+const eventInserts = ownedSource<Draft["emits"][number]>({
+  id: { type: "text", of: ({ event }) => event.id },
+  pattern: { type: "text", of: ({ event }) => event.pattern },
+  payload: { type: "jsonb", of: ({ payload }) => payload },
+  emits_after: { type: "integer", of: ({ after }) => after },
+});
+
+const waitColumns: Columns<Draft["opens"][number]> = {
   path: { type: "text", of: ({ wait }) => wait.path },
   iteration: { type: "integer", of: ({ wait }) => wait.iteration },
   step_id: { type: "text", of: ({ wait }) => wait.stepId },
@@ -284,6 +318,13 @@ const waitInserts = ownedSource<Draft["opens"][number]>({
   key_hash: { type: "bigint", of: ({ keyHash }) => keyHash },
   deliver: { type: "text", of: ({ wait }) => wait.deliver },
   lookback_from: { type: "timestamptz", of: ({ wait }) => wait.lookbackFrom },
+};
+
+const waitInserts = ownedSource<Draft["opens"][number]>(waitColumns);
+
+const waitInsertsAmongEvents = ownedSource<Draft["opens"][number]>({
+  ...waitColumns,
+  emits_after: { type: "integer", of: ({ emitsAfter }) => emitsAfter },
 });
 
 function rekeyWaits(from: From): string {

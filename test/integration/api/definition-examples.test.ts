@@ -39,6 +39,7 @@ test("there is an example for every step type that is supported", () => {
   expect([...new Set(types)].toSorted()).toEqual([
     "CHOICE",
     "DELAY",
+    "EMIT_EVENT",
     "END",
     "EVENT_WAIT",
     "MAP",

@@ -1,7 +1,16 @@
 import type { Json } from "@millrace/expressions";
 import { defined } from "../assert.ts";
-import type { DelayStep, EndStep, EventWaitStep, SetStep, Step } from "../definition/definition.ts";
+import type {
+  DelayStep,
+  EmitEventStep,
+  EndStep,
+  EventWaitStep,
+  SetStep,
+  Step,
+} from "../definition/definition.ts";
+import { eventNameFrom } from "../definition/pattern.ts";
 import { resolveTime } from "../definition/time.ts";
+import { executionKey } from "../state/snapshot.ts";
 import type { JsonObject, LiveExecution, TimerKind, WorkflowError } from "../state/snapshot.ts";
 import { enterSubWorkflow } from "./child.ts";
 import { dispatchTask } from "./dispatch.ts";
@@ -56,6 +65,9 @@ export function enterStep(turn: Turn, current: Step, execution: LiveExecution): 
       return true;
     case "SET":
       enterSet(turn, current, execution);
+      return true;
+    case "EMIT_EVENT":
+      emitEvent(turn, current, execution);
       return true;
     case "END":
       enterEnd(turn, current, execution);
@@ -143,6 +155,17 @@ export function setVariables(
   const known = values.flatMap(([name, value]) => (value === undefined ? [] : [[name, value]]));
   if (known.length === 0) return;
   turn.state.variables = { ...turn.state.variables, ...Object.fromEntries(known) };
+}
+
+/** The event goes with the commit; whom it concerns is looked for after it. */
+function emitEvent(turn: Turn, current: EmitEventStep, execution: LiveExecution): void {
+  const pattern = eventNameFrom(evaluateTemplate(turn, current.eventPattern, execution));
+  const payload = evaluateTemplate(turn, current.payload, execution) ?? null;
+  const id = `${turn.state.id}:${executionKey(execution.path, execution.iteration)}`;
+  turn.emitted.push({ kind: "emitEvent", event: { id, pattern, payload } });
+  insertInstant(turn, current.type, execution);
+  noteStep(turn, "workflow.event.emitted", execution, { eventId: id, pattern });
+  settleCompleted(turn, current, execution, { id, pattern });
 }
 
 /** An END step is COMPLETED whatever its outcome; the instance ends wherever it stands. */

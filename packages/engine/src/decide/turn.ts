@@ -52,6 +52,7 @@ export interface Turn {
   readonly aborts: Map<string, CommandOf<"abort">>;
   /** By their kind and the child's id. */
   readonly children: Map<string, CommandOf<"startChild"> | CommandOf<"cancelChild">>;
+  readonly emitted: CommandOf<"emitEvent">[];
   readonly guards: Map<string, Guard>;
   readonly entries: HistoryEntry[];
   readonly observedRunning: Set<string>;
@@ -99,6 +100,7 @@ export function openTurn(definition: Definition, before: Snapshot, reads: Reads,
     dispatches: new Map(),
     aborts: new Map(),
     children: new Map(),
+    emitted: [],
     guards: new Map(),
     entries: [],
     observedRunning: new Set(),
@@ -122,6 +124,7 @@ export function closeTurn(turn: Turn): Decision {
     ...(turn.state.status === "PAUSED" ? [] : turn.dispatches.values()),
     ...turn.aborts.values(),
     ...turn.children.values(),
+    ...turn.emitted,
   ];
   const holding = holdOrLetGo(turn);
   if (holding !== undefined) commands.push(holding);
@@ -332,7 +335,9 @@ export function noteError(
 
 // Waits and timers. What was opened or set in this same turn simply never comes to be.
 
-export function openWait(turn: Turn, wait: NewWait): void {
+export function openWait(turn: Turn, given: NewWait): void {
+  const emittedBefore = given.emittedBefore ?? turn.emitted.length;
+  const wait = emittedBefore === 0 ? given : { ...given, emittedBefore };
   turn.waits.set(executionKey(wait.path, wait.iteration), { kind: "openWait", wait });
 }
 

@@ -18,6 +18,7 @@ import {
   readCondition,
   readDuration,
   readEventCondition,
+  readEventName,
   readEventPattern,
   readInput,
   readInterval,
@@ -267,7 +268,8 @@ function checkStep(step: StepOutline, context: StepContext): void {
       checkSubWorkflow(step, context);
       break;
     case "EMIT_EVENT":
-      list.add(`${path}/type`, "NOT_SUPPORTED_YET", notYet(`the step type ${type}`));
+      entering.text(`${path}/eventPattern`, fields["eventPattern"], readEventName);
+      entering.json(`${path}/payload`, fields["payload"], readValue);
       break;
     case undefined:
     default:

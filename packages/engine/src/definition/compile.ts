@@ -32,10 +32,10 @@ import type { Names, Reading } from "./values.ts";
 import {
   defaultItemName,
   namesOfItem,
-  notYet,
   readCondition,
   readDuration,
   readEventCondition,
+  readEventName,
   readEventPattern,
   readInput,
   readInterval,
@@ -224,7 +224,12 @@ function compileStep(document: StepDocument, { lineage, names }: Surroundings): 
         retry: document.retry && compileRetry(document.retry),
       };
     case "EMIT_EVENT":
-      throw new DefinitionError(notYet(`the step type ${document.type}`));
+      return {
+        ...base,
+        type: document.type,
+        eventPattern: sound(readEventName(document.eventPattern, names)),
+        payload: sound(readValue(document.payload, names)),
+      };
   }
 }
 

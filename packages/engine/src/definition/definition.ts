@@ -132,6 +132,13 @@ export interface SetStep extends StepBase {
   readonly variables: readonly (readonly [string, Template])[];
 }
 
+export interface EmitEventStep extends StepBase {
+  readonly type: "EMIT_EVENT";
+  /** Its value is the name that the event is published under. */
+  readonly eventPattern: Template;
+  readonly payload: Template;
+}
+
 export interface ParallelStep extends StepBase, Clocks {
   readonly type: "PARALLEL";
   readonly branches: readonly { readonly name: string; readonly start: string }[];
@@ -179,6 +186,7 @@ export type Step =
   | DelayStep
   | ChoiceStep
   | SetStep
+  | EmitEventStep
   | ParallelStep
   | MapStep
   | SubWorkflowStep

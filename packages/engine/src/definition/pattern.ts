@@ -77,10 +77,21 @@ export function eventNameProblem(name: string): string | undefined {
   if (pattern.open || pattern.segments.includes("*")) {
     return "has a wildcard: an event is published under a plain name";
   }
-  if (name.startsWith(reservedPrefix)) {
-    return `begins with "${reservedPrefix}", which is reserved for the events of workflows themselves`;
-  }
-  return undefined;
+  return isLifecyclePattern(name) ? reservedName : undefined;
+}
+
+export const reservedName = `begins with "${reservedPrefix}", which is reserved for the events of workflows themselves`;
+
+/**
+ * The name that a definition's value gave at run time for an event.
+ *
+ * @throws BadValueError when no event can be called so.
+ */
+export function eventNameFrom(value: unknown): string {
+  const name = patternFrom(value);
+  const problem = eventNameProblem(name);
+  if (problem === undefined) return name;
+  throw new BadValueError(`the event name ${JSON.stringify(name.slice(0, 80))} ${problem}`);
 }
 
 /**

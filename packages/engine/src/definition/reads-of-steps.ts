@@ -86,7 +86,7 @@ function startsOf(step: Draft): readonly string[] {
 }
 
 function settlesAtOnce({ type }: Draft): boolean {
-  return type === "CHOICE" || type === "SET" || type === "END";
+  return type === "CHOICE" || type === "SET" || type === "EMIT_EVENT" || type === "END";
 }
 
 function readsOnEntering(step: Draft): Reads | undefined {
@@ -109,6 +109,8 @@ function readsOfType(step: Draft): readonly (Reads | undefined)[] {
       return [readsOfDuration(step.duration), step.until?.reads, ...readsOfClocks(step)];
     case "SET":
       return step.variables.map(([, value]) => value.reads);
+    case "EMIT_EVENT":
+      return [step.eventPattern.reads, step.payload.reads];
     case "END":
       return [step.output?.reads, step.error?.reads, step.reason?.reads];
     case "MAP":

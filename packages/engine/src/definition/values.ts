@@ -16,7 +16,7 @@ import {
 import { pointer } from "@millrace/contract";
 import type { DurationValue } from "./definition.ts";
 import { isRefusal, parseDuration } from "./duration.ts";
-import { parsePattern } from "./pattern.ts";
+import { eventNameProblem, isLifecyclePattern, parsePattern, reservedName } from "./pattern.ts";
 import type { ProblemCode, WarningCode } from "./problem.ts";
 import { parseTime } from "./time.ts";
 
@@ -182,6 +182,18 @@ export function readEventPattern(text: string, names = noNames): Reading<Templat
   const pattern = plain === undefined ? {} : parsePattern(plain);
   if (isRefusal(pattern)) return faulty("BAD_PATTERN", `${quote(text)} ${pattern.problem}`);
   return { ...reading, wants: "string" };
+}
+
+/** The name that an event is emitted under, in which `${…}` may give the whole or a part. */
+export function readEventName(text: string, names = noNames): Reading<Template> {
+  const reading = readTemplate(text, { roots: [...roots, ...names] });
+  if (reading.value === undefined) return reading;
+  const plain = withStandIns(text, names);
+  if (plain === undefined) return reading;
+  if (isLifecyclePattern(plain))
+    return faulty("RESERVED_PATTERN", `${quote(text)} ${reservedName}`);
+  const problem = eventNameProblem(plain);
+  return problem === undefined ? reading : faulty("BAD_PATTERN", `${quote(text)} ${problem}`);
 }
 
 /** Keys of a path into an event's payload: `id`, `address.city`, `lines[0].sku`, `a["b c"]`. */

@@ -76,6 +76,15 @@ export interface NewWait {
   readonly deliver: "ALL" | "ONE";
   /** Events received from then on, before the wait opened, also satisfy it; null: none. */
   readonly lookbackFrom: Date | null;
+  /** Events that the same decision emits before: it opens after them, and does not hear them. */
+  readonly emittedBefore?: number;
+}
+
+/** An event that the instance emits. The id says which execution it is of, so that it comes once. */
+export interface EmittedEvent {
+  readonly id: string;
+  readonly pattern: string;
+  readonly payload: Json;
 }
 
 /**
@@ -194,6 +203,8 @@ export type Command =
       readonly actor: string;
       readonly reason: string | null;
     }
+  /** Stored in this commit, in the order in which they are emitted; matched after it. */
+  | { readonly kind: "emitEvent"; readonly event: EmittedEvent }
   /** The instance settled: whatever waits and timers it still has go in the same commit. */
   | { readonly kind: "settle" };
 

@@ -87,6 +87,8 @@ function nameOf(command: Command): string {
     case "openDeadLetter":
     case "resolveDeadLetter":
       return "dead letter";
+    case "emitEvent":
+      return `event ${command.event.id}`;
     case "reportEnd":
     case "hold":
     case "letGo":
