@@ -425,6 +425,29 @@ describe("a cancel", () => {
   });
 });
 
+test("a pause holds the end of a child, which itself goes on", async () => {
+  await register(waiting("c_paused"), { id: "p_paused", steps: [child("c_paused")] });
+  const { id } = await start("p_paused");
+  const childId = await waitingChild(id);
+
+  await api.call("POST", `/v1/instances/${id}/pause`, {});
+  await api.call("POST", "/v1/events", { pattern: "c_paused.go", payload: { n: 1 } });
+  const ended = await settled(childId);
+  await eventually("the end to be taken note of", async () => (await rowsLeft()).length === 0);
+  const paused = await read(id);
+  await api.call("POST", `/v1/instances/${id}/resume`, {});
+
+  expect(ended.status).toBe("COMPLETED");
+  expect(paused).toMatchObject({
+    status: "PAUSED",
+    state: { steps: { child: { status: "COMPLETED" } } },
+  });
+  expect(await settled(id)).toMatchObject({
+    status: "COMPLETED",
+    output: { payload: { n: 1 } },
+  });
+});
+
 test("an awaited child is of the version that was the latest when its parent began", async () => {
   const version = (n: number) => ({
     id: "c_pinned",
