@@ -66,7 +66,8 @@ export function openDefinitionCache(db: Db): DefinitionCache {
       return get(tenantId, workflowId, version);
     },
     async latestAt(tenantId, workflowId, at) {
-      const version = await versionAt(db, tenantId, workflowId, at);
+      const name = JSON.stringify([tenantId, workflowId, at]);
+      const version = await shareLatest(name, () => versionAt(db, tenantId, workflowId, at));
       if (version === undefined) throw new WorkflowNotFoundError(workflowId);
       return get(tenantId, workflowId, version);
     },

@@ -1,12 +1,14 @@
 import { isSettled } from "@millrace/engine";
 import type { AdvanceJob, Running } from "@millrace/queue";
 import { forgetDeliveries } from "@millrace/store";
+import type { ChildSignal } from "@millrace/store";
 import { advance } from "../advance.ts";
 import type { Intent } from "../advance.ts";
 import { childSignalsOf, forgetTold, loadTold, tellsOfChild } from "../children.ts";
 import { signalsOf } from "../inbox.ts";
 import { perform } from "../perform.ts";
 import { carryOn } from "./carry-on.ts";
+import type { Held } from "./held.ts";
 import { nextStep } from "./next-step.ts";
 import type { NextStep } from "./next-step.ts";
 import { persistently } from "./persist.ts";
@@ -21,9 +23,35 @@ export async function advanceInstance(
   job: AdvanceJob,
   jobId: string,
 ): Promise<Running | void> {
+  const held = tellsOfChild(job)
+    ? await applyEnds(worker, job, jobId)
+    : await apply(worker, job, jobId, []);
+  if (held) return { ended: carryOn(worker, held, jobId) };
+}
+
+/** Children that end at the same time have a job each; one of them takes all of the ends along. */
+async function applyEnds(
+  worker: WorkerState,
+  job: AdvanceJob,
+  jobId: string,
+): Promise<Held | undefined> {
+  let held: Held | undefined;
+  await worker.takeEnds(`${job.tenantId}/${job.instanceId}`, async () => {
+    const told = await loadTold(worker.services, job);
+    if (told.length > 0) held = await apply(worker, job, jobId, told);
+  });
+  return held;
+}
+
+/** The step that follows, if this worker holds it now. */
+async function apply(
+  worker: WorkerState,
+  job: AdvanceJob,
+  jobId: string,
+  told: readonly ChildSignal[],
+): Promise<Held | undefined> {
   const { services } = worker;
   const { tenantId, instanceId } = job;
-  const told = tellsOfChild(job) ? await loadTold(services, job) : [];
   let next: NextStep | undefined;
   const intent: Intent = {
     actor: told.length > 0 ? "child" : "event",
@@ -45,8 +73,11 @@ export async function advanceInstance(
     const { db } = services.database;
     await persistently(services.log, () => forgetDeliveries(db, { tenantId, instanceId }));
   }
-  if (advanced.kind !== "committed") return forgetTold(services, job, told);
+  if (advanced.kind !== "committed") {
+    await forgetTold(services, job, told);
+    return undefined;
+  }
   const held = next && worker.hold(next.step);
   await perform(services, advanced.commit);
-  if (held) return { ended: carryOn(worker, held, jobId) };
+  return held;
 }

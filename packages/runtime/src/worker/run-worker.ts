@@ -15,6 +15,7 @@ import { groupCalls } from "../group.ts";
 import { newWorkerId } from "../ids.ts";
 import { enqueueDue } from "../perform.ts";
 import type { Services } from "../services.ts";
+import { shareCalls } from "../share-calls.ts";
 import { openAbort } from "./abort.ts";
 import { advanceInstance } from "./advance-instance.ts";
 import { openBeatThread } from "./beat.ts";
@@ -69,6 +70,7 @@ export async function runWorker(
     holdings,
     submit: (commit) => persistently(log, () => services.commit(commit)),
     hasFreeSlot: () => !worker.closing && holdings.size < concurrency,
+    takeEnds: shareCalls(),
     hold: (step) => holdStep(worker, step, progress),
   };
 

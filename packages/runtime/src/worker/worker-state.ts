@@ -18,6 +18,8 @@ export interface WorkerState {
   /** Whether fewer steps run than may. */
   hasFreeSlot(): boolean;
   hold(step: StepToHold): Held;
+  /** One at a time for an instance; those that come meanwhile share the next one. */
+  takeEnds(instance: string, act: () => Promise<void>): Promise<void>;
 }
 
 export interface StepToHold {
