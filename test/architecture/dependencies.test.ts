@@ -22,8 +22,8 @@ const table: Readonly<Record<string, Rule>> = {
   "packages/sdk": {
     packages: ["contract", "client"],
     libraries: ["zod"],
-    // Only `@millrace/sdk/testing` runs definitions without a server.
-    onlyIn: { engine: ["testing.ts", "testing/"] },
+    // The builder checks what it made, and only `@millrace/sdk/testing` runs it without a server.
+    onlyIn: { engine: ["define-workflow.ts", "testing.ts", "testing/"] },
   },
   "packages/runtime": {
     packages: ["engine", "store", "queue", "telemetry", "sdk"],

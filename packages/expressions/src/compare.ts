@@ -78,7 +78,16 @@ function rangeOf([atoms = [], ...others]: readonly Conjunction[]): Range | undef
   return range;
 }
 
+/** A list of choices compares each with many. */
+const known = new WeakMap<Expression, readonly Conjunction[]>();
+
 function casesOf(condition: Expression): readonly Conjunction[] {
+  const cases = known.get(condition) ?? takenApart(condition);
+  known.set(condition, cases);
+  return cases;
+}
+
+function takenApart(condition: Expression): readonly Conjunction[] {
   return split(originOf(condition).tree, "||").map((each) =>
     split(each, "&&").map((part) => atomOf(part, condition.source)),
   );
@@ -98,15 +107,15 @@ function atomOf(node: Node, source: string): Atom {
 }
 
 function comparisonOf({ operator, left, right }: BinaryNode, source: string): Atom | undefined {
-  const known = comparisons.get(operator);
-  if (known === undefined) return undefined;
+  const own = comparisons.get(operator);
+  if (own === undefined) return undefined;
   const onRight = literalOf(right);
   if (onRight !== undefined) {
-    return { subject: textOf(left, source), operator: known, value: onRight.value };
+    return { subject: textOf(left, source), operator: own, value: onRight.value };
   }
   const onLeft = literalOf(left);
   if (onLeft === undefined) return undefined;
-  return { subject: textOf(right, source), operator: mirrored[known], value: onLeft.value };
+  return { subject: textOf(right, source), operator: mirrored[own], value: onLeft.value };
 }
 
 function literalOf(node: Node): { readonly value: Literal } | undefined {

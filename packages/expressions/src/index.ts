@@ -27,9 +27,11 @@ export {
   either,
   listOf,
   objectOf,
+  once,
   ofType,
   oneOf,
   optional,
+  remembered,
 } from "./shape.ts";
 export type { KnownType, PlainValue, Shape } from "./shape.ts";
 export { implies, isContradiction, overlapOf } from "./compare.ts";

@@ -69,12 +69,12 @@ export function either(left: Shape, right: Shape): Shape {
     ...(some && others && some.length + others.length <= 200 && { values: [...some, ...others] }),
     ...(members.length > 0 &&
       members.every(({ member }) => member !== undefined) && {
-        member: (key: string) => members.map((each) => memberOf(each, key)).reduce(either),
+        member: remembered((key) => members.map((each) => memberOf(each, key)).reduce(either)),
       }),
-    names: members.flatMap(({ names = [] }) => names),
+    names: together(members),
     ...(lists.length > 0 &&
       lists.every(({ element }) => element !== undefined) && {
-        element: () => lists.map((each) => each.element?.() ?? anything).reduce(either),
+        element: once(() => lists.map((each) => each.element?.() ?? anything).reduce(either)),
       }),
   };
 }
@@ -87,9 +87,9 @@ export function both(left: Shape, right: Shape): Shape {
   const { member: other, element: otherElement } = right;
   const element =
     oneElement && otherElement
-      ? () => both(oneElement(), otherElement())
+      ? once(() => both(oneElement(), otherElement()))
       : (oneElement ?? otherElement);
-  const member = one && other ? (key: string) => both(one(key), other(key)) : (one ?? other);
+  const member = one && other ? remembered((key) => both(one(key), other(key))) : (one ?? other);
   const types = left.types.filter((type) => right.types.includes(type));
   const values = left.values?.filter((value) => !right.values || right.values.includes(value));
   const known = values ?? right.values;
@@ -97,9 +97,34 @@ export function both(left: Shape, right: Shape): Shape {
     types,
     ...(known && { values: known.filter((value) => types.includes(typeOfPlain(value))) }),
     ...(member && { member }),
-    names: [...(left.names ?? []), ...(right.names ?? [])],
+    names: together([left, right]),
     ...(element && { element }),
   };
+}
+
+/**
+ * Shapes that refer to themselves are made as they are looked at. What was made once is kept: each
+ * level down would cost a multiple of the one above it.
+ */
+export function remembered(find: (key: string) => Shape): (key: string) => Shape {
+  const found = new Map<string, Shape>();
+  return (key) => {
+    const shape = found.get(key) ?? find(key);
+    found.set(key, shape);
+    return shape;
+  };
+}
+
+export function once(make: () => Shape): () => Shape {
+  let made: Shape | undefined;
+  return () => (made ??= make());
+}
+
+/** More are not suggested. */
+const maxNames = 100;
+
+function together(shapes: readonly Shape[]): readonly string[] {
+  return [...new Set(shapes.flatMap(({ names = [] }) => names))].slice(0, maxNames);
 }
 
 /** What is left of a shape without these types. */

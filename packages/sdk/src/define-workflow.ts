@@ -7,6 +7,7 @@ import {
   type StartTrigger,
   type WorkflowDefinition,
 } from "@millrace/contract";
+import { validateDefinition } from "@millrace/engine";
 import * as z from "zod";
 import type { Task } from "./define-task.ts";
 import { type Expressed, StepChain, taskIdOf } from "./step-chain.ts";
@@ -92,9 +93,10 @@ export class WorkflowBuilder extends StepChain {
   }
 
   /**
-   * The document. Its targets and expressions are checked when it is registered.
+   * The document, checked as registration will check it. Whether the server runs all of the language is
+   * the server's to say.
    *
-   * @throws {DefinitionError} With every fault of its shape.
+   * @throws {DefinitionError} With every fault.
    */
   build(): WorkflowDefinition {
     const { input, ...options } = this.#options;
@@ -107,8 +109,10 @@ export class WorkflowBuilder extends StepChain {
       ...listed("cancellationTriggers", this.#cancellationTriggers),
       ...listed("startTriggers", this.#startTriggers),
     };
-    const { document, problems } = parseDocument(draft);
-    if (problems) throw new DefinitionError(this.#id, problems);
+    const { document } = parseDocument(draft);
+    const { problems = [] } = validateDefinition(draft);
+    const faults = problems.filter(({ code }) => code !== "NOT_SUPPORTED_YET");
+    if (document === undefined || faults.length > 0) throw new DefinitionError(this.#id, faults);
     return document;
   }
 

@@ -263,4 +263,17 @@ describe("defineWorkflow", () => {
       /\/id: .*\n.*\/steps\/0\/stepId: .*\n.*\/steps\/0\/taskId: must not be empty/,
     );
   });
+
+  test("what registration would refuse is refused when it is built", () => {
+    const build = () =>
+      defineWorkflow("w", { input: z.object({ lines: z.string() }) })
+        .map("each", "${ input.lines }", (item) => item.task("pick", "t"))
+        .task("tell", "t", { input: { first: "${ steps.eech.output[0] }" } })
+        .build();
+
+    expect(build).toThrow(DefinitionError);
+    expect(build).toThrow(
+      /\/steps\/0\/items: an array is wanted.*\n.*\/steps\/1\/input\/first: there is no step "eech"; did you mean "each"/,
+    );
+  });
 });

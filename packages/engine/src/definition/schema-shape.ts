@@ -1,5 +1,15 @@
 import type { KnownType, PlainValue, Shape } from "@millrace/expressions";
-import { absent, anything, both, either, ofType, oneOf, optional } from "@millrace/expressions";
+import {
+  absent,
+  anything,
+  both,
+  either,
+  ofType,
+  oneOf,
+  once,
+  optional,
+  remembered,
+} from "@millrace/expressions";
 import { fieldsOf, itemsOf } from "./outline.ts";
 import type { Fields } from "./outline.ts";
 import type { ProblemList } from "./problem.ts";
@@ -89,18 +99,18 @@ export function shapeOfSchema(schema: unknown): Shape {
     if (isOpen && names.length === 0) return undefined;
     return {
       names,
-      member: (key) => {
+      member: remembered((key) => {
         if (!Object.hasOwn(properties, key)) return isOpen ? anything : absent;
         const shape = shapeOf(properties[key], []);
         return required.has(key) ? shape : optional(shape);
-      },
+      }),
     };
   };
 
   const elementOf = (fields: Fields): (() => Shape) | undefined => {
     if (fields["prefixItems"] !== undefined || Array.isArray(fields["items"])) return undefined;
     const { items } = fields;
-    return items === undefined ? undefined : () => shapeOf(items, []);
+    return items === undefined ? undefined : once(() => shapeOf(items, []));
   };
 
   return shapeOf(schema, []);
