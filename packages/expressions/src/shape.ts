@@ -17,7 +17,15 @@ export interface Shape {
   readonly names?: readonly string[];
   /** Any element of an array. */
   readonly element?: () => Shape;
+  /** Of how many shapes it is made; absent: it is one by itself. */
+  readonly weight?: number;
 }
+
+/**
+ * A shape of more parts is taken for anything: schemas that refer to one another would make ever
+ * larger ones, level by level.
+ */
+const maxWeight = 300;
 
 export const anyType: readonly KnownType[] = [
   "undefined",
@@ -59,12 +67,14 @@ export function optional(shape: Shape): Shape {
 /** Either of two. */
 export function either(left: Shape, right: Shape): Shape {
   if (left === right || left === anything) return left;
-  if (right === anything) return right;
+  const weight = weightOf(left, right);
+  if (right === anything || weight > maxWeight) return anything;
   const { values: some } = left;
   const { values: others } = right;
   const members = [left, right].filter(({ types }) => types.includes("object"));
   const lists = [left, right].filter(({ types }) => types.includes("array"));
   return {
+    weight,
     types: [...new Set([...left.types, ...right.types])],
     ...(some && others && some.length + others.length <= 200 && { values: [...some, ...others] }),
     ...(members.length > 0 &&
@@ -83,6 +93,8 @@ export function either(left: Shape, right: Shape): Shape {
 export function both(left: Shape, right: Shape): Shape {
   if (left === right || right === anything) return left;
   if (left === anything) return right;
+  const weight = weightOf(left, right);
+  if (weight > maxWeight) return anything;
   const { member: one, element: oneElement } = left;
   const { member: other, element: otherElement } = right;
   const element =
@@ -94,6 +106,7 @@ export function both(left: Shape, right: Shape): Shape {
   const values = left.values?.filter((value) => !right.values || right.values.includes(value));
   const known = values ?? right.values;
   return {
+    weight,
     types,
     ...(known && { values: known.filter((value) => types.includes(typeOfPlain(value))) }),
     ...(member && { member }),
@@ -125,6 +138,10 @@ const maxNames = 100;
 
 function together(shapes: readonly Shape[]): readonly string[] {
   return [...new Set(shapes.flatMap(({ names = [] }) => names))].slice(0, maxNames);
+}
+
+function weightOf({ weight: left = 1 }: Shape, { weight: right = 1 }: Shape): number {
+  return left + right;
 }
 
 /** What is left of a shape without these types. */

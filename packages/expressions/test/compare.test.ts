@@ -70,9 +70,9 @@ test(`what is said of random conditions holds for all values (seed ${seed})`, ()
       const scope = { input: { x: both, y: both }, now: "" };
       expect([holds(first, scope), holds(second, scope)]).toEqual([true, true]);
     }),
-    { seed, numRuns: 20_000 },
+    { seed, numRuns: 6_000 },
   );
-  for (const times of Object.values(said)) expect(times).toBeGreaterThan(20);
+  for (const times of Object.values(said)) expect(times).toBeGreaterThan(5);
 }, 60_000);
 
 test.each([

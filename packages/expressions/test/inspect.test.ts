@@ -84,9 +84,9 @@ describe.each([
             `${source} gives ${String(result.value)}, not ${shape.types.join(" | ")}`,
           );
       }),
-      { seed, numRuns: 5_000 },
+      { seed, numRuns: 2_500 },
     );
-    expect(known).toBeGreaterThan(2_000);
+    expect(known).toBeGreaterThan(1_000);
   }, 60_000);
 
   test(`a comparison that is said to be always the same is (seed ${seed})`, () => {
@@ -110,9 +110,9 @@ describe.each([
           if (result.value !== always) throw new Error(`${source}: ${whole?.message}`);
         },
       ),
-      { seed, numRuns: 5_000 },
+      { seed, numRuns: 2_500 },
     );
-    expect(said).toBeGreaterThan(100);
+    expect(said).toBeGreaterThan(50);
   }, 60_000);
 });
 

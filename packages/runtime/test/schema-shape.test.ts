@@ -119,9 +119,9 @@ test(`what a random schema lets through has the shape that is made of it (seed $
         }
       },
     ),
-    { seed, numRuns: 1_500 },
+    { seed, numRuns: 300 },
   );
-  expect(passed).toBeGreaterThan(1_000);
+  expect(passed).toBeGreaterThan(200);
 }, 60_000);
 
 /**

@@ -83,6 +83,7 @@ export function shapeOfSchema(schema: unknown): Shape {
     if (element === undefined && members === undefined) return typed;
     return {
       types: typed.types,
+      ...(typed.weight !== undefined && { weight: typed.weight }),
       ...(typed.values && { values: typed.values }),
       ...members,
       ...(element && { element }),
