@@ -68,6 +68,8 @@ type Json = WorkflowDefinition["output"];
 const oneIn = <T>(of: number, arbitrary: fc.Arbitrary<T>): fc.Arbitrary<T | undefined> =>
   fc.oneof({ weight: of - 1, arbitrary: fc.constant(undefined) }, { weight: 1, arbitrary });
 
+const itemOfUndone = { item: "${ item }", at: "${ index }" };
+
 const ofItem = fc.constantFrom({ item: "${ item }", at: "${ index }" }, "${ item + 1 }");
 
 /** Steps that lead to one another by `target`, and are inside of a MAP or not. */
@@ -378,7 +380,9 @@ export const document: fc.Arbitrary<WorkflowDefinition> = fc
       compensationSteps: compensations.flatMap((each, index) => {
         const task = tasks[index];
         if (each === undefined || task === undefined) return [];
-        return [{ stepId: `undo_${task}`, compensationFor: task, ...each }];
+        // Those of steps in items may read the item (the ids of such steps say where they are).
+        const input = index % 2 === 0 && task.includes("_m_") ? itemOfUndone : each.input;
+        return [{ stepId: `undo_${task}`, compensationFor: task, ...each, input }];
       }),
     });
   });

@@ -6,13 +6,14 @@ import type {
   Scope,
   Template,
 } from "@millrace/expressions";
-import { mapAround, pathOfStep, prefixOf, takeApart } from "../definition/paths.ts";
+import { mapAround, pathOfStep, prefixOf, stepIdOf, takeApart } from "../definition/paths.ts";
 import { laterOf } from "../state/reads.ts";
 import type { ExecutionRead, ReadRequest } from "../state/reads.ts";
 import type { EventFact } from "../state/signal.ts";
 import type { LiveExecution, Place } from "../state/snapshot.ts";
 import { executionKey } from "../state/snapshot.ts";
 import type { StepStatus } from "../state/status.ts";
+import { comesAgain } from "./execution.ts";
 import type { Turn } from "./turn.ts";
 
 /**
@@ -59,39 +60,84 @@ export function evaluateTemplate(
 export function scopeFor(turn: Turn, { reads }: Evaluable, context: Context = {}): Scope {
   const { state } = turn;
   const { input, variables } = state;
-  const { event, within } = context;
+  const { event } = context;
   const steps = stepsFor(turn, reads, context);
   const now = reads.now ? turn.now.toISOString() : "";
   const instance = reads.instance ? instanceView(turn, steps) : undefined;
   const workflow = { input, variables, steps, instance };
   const scope = { now, workflow, input, variables, steps, event: event && eventView(event) };
-  return reads.item ? { ...scope, ...itemRoots(turn, within) } : scope;
+  return reads.item ? { ...scope, ...itemRoots(turn, context) } : scope;
 }
 
 /** `item` and `index` are those of the innermost MAP; a name of its own shows an outer item too. */
-function itemRoots(turn: Turn, within: Place | undefined): Readonly<Record<string, Json>> {
+function itemRoots(turn: Turn, { within, pinned }: Context): Readonly<Record<string, Json>> {
   const roots: Record<string, Json> = {};
-  for (let place = within; place !== undefined;) {
-    const { path, iteration, at }: Place = place;
-    const parent = turn.state.live[executionKey(path, iteration)];
-    const current = parent && turn.definition.steps.get(parent.stepId);
-    if (typeof at === "number" && current?.type === "MAP") {
-      const item = itemsOf(turn, place)[at] ?? null;
-      for (const [name, value] of [
-        ["item", item],
-        ["index", at],
-        [current.itemName, item],
-      ] as const) {
-        if (!Object.hasOwn(roots, name)) roots[name] = value;
-      }
+  const around = pinned === undefined ? placesAround(turn, within) : placesOf(turn, pinned);
+  for (const place of around) {
+    const { path, at } = place;
+    const current = turn.definition.steps.get(stepIdOf(path));
+    if (typeof at !== "number" || current?.type !== "MAP") continue;
+    const item = itemsOf(turn, place)[at] ?? null;
+    for (const [name, value] of [
+      ["item", item],
+      ["index", at],
+      [current.itemName, item],
+    ] as const) {
+      if (!Object.hasOwn(roots, name)) roots[name] = value;
     }
-    place = parent?.within;
   }
   return roots;
 }
 
+/** A branch or item, or the like of one that has ended. */
+type Around = Pick<Place, "path" | "iteration" | "at">;
+
+/** From the innermost outwards. */
+function placesAround({ state }: Turn, within: Place | undefined): readonly Around[] {
+  const places: Around[] = [];
+  for (let place = within; place !== undefined;) {
+    places.push(place);
+    const { path, iteration }: Place = place;
+    place = state.live[executionKey(path, iteration)]?.within;
+  }
+  return places;
+}
+
+/** The same for an execution that has ended, and whatever was around it perhaps too. */
+function placesOf(turn: Turn, { path, iteration, completion }: ExecutionRead): readonly Around[] {
+  const places: Around[] = [];
+  let inner = { path, iteration };
+  for (let place = takeApart(path); place !== undefined; place = takeApart(place.path)) {
+    const around = { path: place.path, iteration: passAround(turn, inner, place.path, completion) };
+    places.push({ ...around, at: place.at });
+    inner = around;
+  }
+  return places;
+}
+
+/**
+ * Which pass of the step around it an execution was in. It has that pass's number itself, unless it
+ * counts passes of its own; then it is the first pass that completed after it, else the last.
+ */
+function passAround(
+  turn: Turn,
+  { path, iteration }: Pick<ExecutionRead, "path" | "iteration">,
+  outer: string,
+  completion: number | null,
+): number {
+  const { definition } = turn;
+  if (definition.steps.get(stepIdOf(path))?.repeats !== true) return iteration;
+  const around = definition.steps.get(stepIdOf(outer));
+  if (around === undefined || !comesAgain(definition, around)) return 1;
+  const passes = everyExecution(turn)
+    .filter((each) => each.path === outer)
+    .toSorted((one, other) => one.iteration - other.iteration);
+  const after = passes.find((each) => (each.completion ?? 0) > (completion ?? 0));
+  return (after ?? passes.at(-1))?.iteration ?? 1;
+}
+
 /** @throws MissingReads */
-function itemsOf(turn: Turn, { path, iteration }: Place): readonly Json[] {
+function itemsOf(turn: Turn, { path, iteration }: Around): readonly Json[] {
   const key = executionKey(path, iteration);
   const items = turn.inserts.get(key)?.input ?? turn.reads.inputs.get(key);
   if (items === undefined) throw new MissingReads([{ kind: "input", path, iteration }]);

@@ -89,9 +89,14 @@ export function checkValues(outline: Outline, list: ProblemList): ReadsFound {
     checkStep(step, { leaving, entering, list, longest, outline });
     inside[index] = step.type === "MAP" ? insideOf(step, around) : around;
   }
-  for (const { fields: own, path } of compensationSteps) {
-    check.text(`${path}/condition`, own["condition"], readCondition);
-    checkTaskCall(own, path, longest, check, list);
+  const indexOf = new Map(steps.map(({ stepId }, index) => [stepId, index]));
+  for (const { fields: own, path, compensationFor } of compensationSteps) {
+    // Inside it the items are those of the execution that it undoes.
+    const undone = compensationFor === undefined ? undefined : indexOf.get(compensationFor);
+    const parent = undone === undefined ? undefined : steps[undone]?.parent;
+    const undoing = checker(undefined, inside[parent ?? -1] ?? { names: [], roots });
+    undoing.text(`${path}/condition`, own["condition"], readCondition);
+    checkTaskCall(own, path, longest, undoing, list);
   }
   return found;
 }

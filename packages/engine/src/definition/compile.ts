@@ -77,7 +77,9 @@ export function compileDefinition(document: WorkflowDefinition, version: number)
       },
     ]),
   );
-  const compensations = (document.compensationSteps ?? []).map(compileCompensation);
+  const compensations = (document.compensationSteps ?? []).map((each) =>
+    compileCompensation(each, namesAround(steps, each.compensationFor)),
+  );
   return {
     id: document.id,
     version,
@@ -95,6 +97,15 @@ export function compileDefinition(document: WorkflowDefinition, version: number)
     priority: document.priority ?? 0,
     size: drafts.filter(({ lineage }) => lineage.every(isBranch)).length,
   };
+}
+
+/** The roots of the items that a step is inside of. */
+function namesAround(steps: ReadonlyMap<string, Step>, stepId: string): Names {
+  const lineage = steps.get(stepId)?.lineage ?? [];
+  return lineage.flatMap((outer) => {
+    const around = steps.get(outer.stepId);
+    return around?.type === "MAP" ? namesOfItem(around.itemName) : [];
+  });
 }
 
 /** Where a list of steps stands, and the roots that its items add. */
@@ -367,9 +378,13 @@ export function compileStartTrigger(document: StartTriggerDocument): StartTrigge
   };
 }
 
-function compileCompensation(document: CompensationStepDocument): CompensationStep {
-  const call = compileTaskCall(document);
-  const condition = optional(document.condition, readCondition);
+/** @param names Roots of the items that the step which it undoes is inside of. */
+function compileCompensation(
+  document: CompensationStepDocument,
+  names: Names = [],
+): CompensationStep {
+  const call = compileTaskCall(document, names);
+  const condition = readerWith(names)(document.condition, readCondition);
   return {
     ...call,
     stepId: document.stepId,
