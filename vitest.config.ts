@@ -1,5 +1,6 @@
 import { availableParallelism } from "node:os";
 import { defineConfig } from "vitest/config";
+import { LongestFirst } from "./test/support/sequencer.ts";
 
 // Tests run on the sources, without a build: only this file activates the condition. The same for
 // the environment in which Vitest loads global set-ups.
@@ -28,6 +29,7 @@ export default defineConfig({
   test: {
     // Much of a file's time is waiting for processes: of two cores, both are put to use.
     maxWorkers: Math.max(2, availableParallelism() - 1),
+    sequence: { sequencer: LongestFirst },
     projects: [
       {
         extends: true,

@@ -1,0 +1,27 @@
+import { BaseSequencer, type TestSpecification } from "vitest/node";
+
+/**
+ * The files that take longest begin first: one that begins last is waited for with nothing else to do.
+ * Otherwise Vitest goes by the last run, of which a fresh clone has none, and then by size.
+ */
+const longest = [
+  "test/chaos/run.test.ts",
+  "test/faults/workers-lost.test.ts",
+  "test/faults/redis-faults.test.ts",
+  "test/faults/stood-still.test.ts",
+  "test/integration/wait-against-event.test.ts",
+  "test/integration/known-faults.test.ts",
+  "test/e2e/cli-demo.test.ts",
+  "test/e2e/cli-commands.test.ts",
+];
+
+export class LongestFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const sorted = await super.sort(files);
+    const rank = ({ moduleId }: TestSpecification) => {
+      const index = longest.findIndex((path) => moduleId.endsWith(path));
+      return index < 0 ? longest.length : index;
+    };
+    return sorted.toSorted((a, b) => rank(a) - rank(b));
+  }
+}
