@@ -72,8 +72,18 @@ async function startChildren(
   places: readonly ChildPlace[],
 ): Promise<readonly Commit[]> {
   const children = await unstartedChildren(services.database.db, parent, places);
-  return (await Promise.all(children.map((child) => startChild(services, child)))).flat();
+  const outcomes = await Promise.allSettled(children.map((child) => startChild(services, child)));
+  return outcomes.flatMap((outcome) => {
+    if (outcome.status === "fulfilled") return outcome.value;
+    // Those that have been created must not wait for it.
+    const { instanceId } = parent;
+    services.log.warn({ err: outcome.reason, instanceId }, "a child is left to the reconciler");
+    return [];
+  });
 }
+
+/** Violations that are told in the message; all of them are in the details. */
+const mostSaid = 5;
 
 /**
  * Creates the child, once: of several who try, one finds the row. A child that is to be stopped already
@@ -90,8 +100,9 @@ export async function startChild(
   const problems = known.checkInput(input);
   if (problems.length > 0) {
     const details = problems.map((problem) => ({ ...problem }));
-    const said = problems.map(({ path, message }) => `${path} ${message}`).join("; ");
-    const message = `the input does not match the inputSchema of "${workflowId}": ${said}`;
+    const said = problems.slice(0, mostSaid).map(({ path, message }) => `${path} ${message}`);
+    if (problems.length > mostSaid) said.push(`and ${problems.length - mostSaid} more`);
+    const message = `the input does not match the inputSchema of "${workflowId}": ${said.join("; ")}`;
     return refuse(services, child, { kind: "EXPRESSION", type: "INVALID_INPUT", message, details });
   }
   const createdAt = timeOfId(childId);
