@@ -1,5 +1,6 @@
 import type { SimulationView } from "@millrace/contract";
 import type { Definition } from "./definition/definition.ts";
+import { stepIdOf } from "./definition/paths.ts";
 import type { Decision } from "./state/decision.ts";
 
 /** Which transitions of a definition an instance has taken. */
@@ -42,16 +43,23 @@ function edgeKey(from: string, to: string): string {
   return `${from} ${to}`;
 }
 
-/** Transitions of one decision: each step that begins has come from one that has ended in it. */
+/**
+ * Transitions of one decision: each step that begins has come from one that has ended in it, in the
+ * same branch or item.
+ */
 export function edgesOf(definition: Definition, { inserts, updates }: Decision): readonly string[] {
   const known = new Set(transitionsOf(definition).map(([from, to]) => edgeKey(from, to)));
-  const rows = [
-    ...updates.map(({ path }) => path.replace(/^.*[./]/, "")),
-    ...inserts.map(({ stepId }) => stepId),
-  ];
-  return inserts.flatMap(({ stepId }, index) => {
-    const before = rows.slice(0, updates.length + index).toReversed();
-    const from = before.find((each) => known.has(edgeKey(each, stepId)));
-    return from === undefined ? [] : [edgeKey(from, stepId)];
+  const paths = [...updates, ...inserts].map(({ path }) => path);
+  return inserts.flatMap(({ path }, index) => {
+    const edges = paths
+      .slice(0, updates.length + index)
+      .filter((each) => listOf(each) === listOf(path))
+      .map((each) => edgeKey(stepIdOf(each), stepIdOf(path)));
+    return edges.findLast((edge) => known.has(edge)) ?? [];
   });
+}
+
+/** What the paths of one branch or item, and of no other, begin with. */
+function listOf(path: string): string {
+  return path.slice(0, path.length - stepIdOf(path).length);
 }

@@ -203,3 +203,54 @@ test("a child is what the scenario says of its step, attempt by attempt", () => 
     "01:02:11 the child of pay completes",
   ]);
 });
+
+test("coverage counts the transitions of every branch and item", () => {
+  const either = (a: string, b: string) => ({
+    transitions: { conditions: [{ when: "item === 1", to: a }], default: b },
+  });
+  const { coverage, instance } = simulate(
+    define({
+      steps: [
+        {
+          stepId: "both",
+          type: "PARALLEL",
+          branches: [
+            {
+              name: "card",
+              steps: [{ stepId: "hold", transitions: { default: "charge" } }, { stepId: "charge" }],
+            },
+            {
+              name: "goods",
+              steps: [
+                {
+                  stepId: "lines",
+                  type: "MAP",
+                  items: "[1, 2, 3]",
+                  steps: [
+                    { stepId: "pick", ...either("wrap", "send") },
+                    { stepId: "wrap", transitions: { default: "send" } },
+                    { stepId: "send", onError: [{ errors: ["*"], to: "wrap" }], maxIterations: 2 },
+                  ],
+                },
+              ],
+            },
+          ],
+          transitions: { default: "after" },
+        },
+        { stepId: "after" },
+      ],
+    }),
+    Scenario.parse({}),
+  );
+
+  expect(instance.status).toBe("COMPLETED");
+  expect(coverage.transitions).toEqual([
+    { from: "both", to: "after", taken: 1 },
+    { from: "hold", to: "charge", taken: 1 },
+    { from: "pick", to: "wrap", taken: 1 },
+    { from: "pick", to: "send", taken: 2 },
+    { from: "wrap", to: "send", taken: 1 },
+    { from: "send", to: "wrap", taken: 0 },
+  ]);
+  expect(coverage.unreached).toEqual([]);
+});
