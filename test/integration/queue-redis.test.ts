@@ -368,6 +368,29 @@ test("consuming goes on after every connection was killed again and again", asyn
   killer.disconnect();
 });
 
+test("with a cut of every connection each second consumers get on in between", async () => {
+  const queue = await open();
+  let seen = 0;
+  await queue.addSteps(steps(3_000));
+  queue.consumeSteps("default", { concurrency: 10 }, async () => {
+    await sleep(10);
+    seen += 1;
+  });
+  const killer = new Redis(server.url);
+  await eventually("the first", () => seen > 0);
+
+  const progress: number[] = [];
+  for (let second = 0; second < 3; second += 1) {
+    await killer.call("client", "kill", "skipme", "yes", "type", "normal");
+    const before = seen;
+    await sleep(1_000);
+    progress.push(seen - before);
+  }
+  killer.disconnect();
+
+  expect(progress.filter((taken) => taken > 50)).toHaveLength(3);
+});
+
 test("openQueue returns while Redis is away, publishers fail fast, and all works once it is there", async () => {
   await server.stop("kill");
   const start = performance.now();
