@@ -1,5 +1,7 @@
+import { rm, writeFile } from "node:fs/promises";
+import { join } from "node:path";
 import type { WorkflowDefinition } from "@millrace/contract";
-import { eventually, kill } from "@millrace/testkit";
+import { createTemporaryFolder, eventually, kill } from "@millrace/testkit";
 import { expect, test, type TestContext } from "vitest";
 import {
   openInstallation,
@@ -93,6 +95,68 @@ test.concurrent("C16: a step that kills its worker five times is poisoned, and t
   expect(after).toMatchObject({ status: "COMPLETED" });
   await expectNothingLeft(installation);
 }, 180_000);
+
+test.concurrent("C16: what killed its workers can be discarded, which undoes what was done, or retried once the fault is gone; those beside it come through", async (context) => {
+  const installation = await open(context, { workers: 2 });
+  const { client, ledger } = installation;
+  const folder = await createTemporaryFolder();
+  context.onTestFinished(() => folder.remove());
+  const file = join(folder.path, "deadly");
+  await writeFile(file, "");
+  await client.definitions.register({
+    id: "deadly",
+    steps: [
+      { stepId: "pay", type: "TASK", taskId: "noop", transitions: { default: "harm" } },
+      { stepId: "harm", type: "TASK", taskId: "witness", input: "workflow.input" },
+    ],
+    compensationSteps: [{ stepId: "refund", compensationFor: "pay", type: "TASK", taskId: "noop" }],
+  });
+  const start = async () =>
+    (await client.instances.start({ workflowId: "deadly", input: { deadlyWhile: file } })).id;
+
+  const [discarded, retried] = [await start(), await start()];
+  const beside = await Promise.all(
+    Array.from({ length: 10 }, () =>
+      client.instances.start({ workflowId: definition.id, input: { ms: 1_000 } }),
+    ),
+  );
+  const letterOf = (id: string) =>
+    eventually(
+      "the dead letter",
+      async () => (await client.deadLetters.list({ instanceId: id })).items[0],
+      { timeoutMs: 150_000, intervalMs: 250 },
+    );
+  const [one, other] = await Promise.all([letterOf(discarded), letterOf(retried)]);
+  await rm(file);
+  await client.deadLetters.discard(one.id, { reason: "not worth it" });
+  await client.deadLetters.retry(other.id, { reason: "mended" });
+  const [undone, done] = await Promise.all(
+    [discarded, retried].map((id) => client.instances.wait(id, { timeoutMs: 60_000 })),
+  );
+
+  for (const { deliveries, attempt } of [one, other]) {
+    expect(attempt).toBe(1);
+    expect(deliveries).toHaveLength(5);
+    for (const { pid, lastBeatAt, rssBytes } of deliveries) {
+      expect(ledger.entries.map(({ details }) => details["pid"])).toContain(pid);
+      expect(lastBeatAt).not.toBeNull();
+      expect(rssBytes).toBeGreaterThan(10_000_000);
+    }
+  }
+  expect(undone).toMatchObject({
+    status: "FAILED",
+    error: { kind: "POISONED" },
+    compensation: { status: "COMPLETED", completed: ["refund"] },
+  });
+  expect(done).toMatchObject({ status: "COMPLETED", error: null, compensation: null });
+  for (const { id } of beside) {
+    expect(await client.instances.wait(id, { timeoutMs: 60_000 })).toMatchObject({
+      status: "COMPLETED",
+    });
+  }
+  expect((await client.deadLetters.list()).items).toEqual([]);
+  await expectNothingLeft(installation);
+}, 240_000);
 
 test.concurrent("C16: attempts that failed are not counted as deaths of their workers", async (context) => {
   const installation = await open(context, { workers: 1 });

@@ -75,11 +75,14 @@ export async function enqueue(services: Services, jobs: readonly StepToAdd[]): P
  *
  * @returns How many were added.
  */
-export async function enqueueDue(services: Services, steps: readonly DueStep[]): Promise<number> {
+export async function enqueueDue(
+  services: Services,
+  steps: readonly (DueStep & { readonly delayMs?: number })[],
+): Promise<number> {
   const jobs = steps.map((step) => {
-    const { tenantId, instanceId, path, iteration, attempt, fence, taskId, queue, priority } = step;
+    const { tenantId, instanceId, path, iteration, attempt, fence, taskId, queue, priority, delayMs = 0 } = step;
     const job = { tenantId, instanceId, path, iteration, attempt, fence, taskId };
-    return { job, queue, priority, delayMs: 0 };
+    return { job, queue, priority, delayMs };
   });
   return (await enqueue(services, jobs)) ? jobs.length : 0;
 }

@@ -1,5 +1,6 @@
 // A task that does as its input says and tells the ledger of it. The ledger's answer may be held
 // back, which holds the task.
+import { existsSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 
 /**
@@ -9,6 +10,7 @@ import { setTimeout as sleep } from "node:timers/promises";
  * @property {number} [failures]  attempts that fail after they have told the ledger
  * @property {string} [error]  the name of that failure
  * @property {number} [deaths]  runs that end with the death of their worker
+ * @property {string} [deadlyWhile]  while there is this file, its worker dies of it
  * @property {number} [bytes]  how large its output is, about
  * @property {boolean} [stray]  leaves a promise behind that fails, and that nobody handles
  * @property {boolean} [stubborn]  goes on when it is aborted, as a handler that does not care
@@ -24,6 +26,7 @@ export const witness = {
       failures = 0,
       error = "Failed",
       deaths = 0,
+      deadlyWhile,
       bytes,
       stray,
       stubborn,
@@ -34,7 +37,7 @@ export const witness = {
       tell(context, { kind: "aborted", reason }).catch(() => {});
     });
     const record = await tell(context, { kind: "run" }, stubborn ? undefined : signal);
-    if (deliveries <= deaths) process.kill(process.pid, "SIGKILL");
+    if (deliveries <= deaths || (deadlyWhile && existsSync(deadlyWhile))) process.kill(process.pid, "SIGKILL");
     if (stray) void Promise.reject(new Error("stray, as it was told"));
     if (blockMs) block(blockMs);
     if (ms) await sleep(ms, undefined, stubborn ? {} : { signal });
