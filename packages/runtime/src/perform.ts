@@ -80,7 +80,18 @@ export async function enqueueDue(
   steps: readonly (DueStep & { readonly delayMs?: number })[],
 ): Promise<number> {
   const jobs = steps.map((step) => {
-    const { tenantId, instanceId, path, iteration, attempt, fence, taskId, queue, priority, delayMs = 0 } = step;
+    const {
+      tenantId,
+      instanceId,
+      path,
+      iteration,
+      attempt,
+      fence,
+      taskId,
+      queue,
+      priority,
+      delayMs = 0,
+    } = step;
     const job = { tenantId, instanceId, path, iteration, attempt, fence, taskId };
     return { job, queue, priority, delayMs };
   });

@@ -37,7 +37,8 @@ export const witness = {
       tell(context, { kind: "aborted", reason }).catch(() => {});
     });
     const record = await tell(context, { kind: "run" }, stubborn ? undefined : signal);
-    if (deliveries <= deaths || (deadlyWhile && existsSync(deadlyWhile))) process.kill(process.pid, "SIGKILL");
+    if (deliveries <= deaths || (deadlyWhile && existsSync(deadlyWhile)))
+      process.kill(process.pid, "SIGKILL");
     if (stray) void Promise.reject(new Error("stray, as it was told"));
     if (blockMs) block(blockMs);
     if (ms) await sleep(ms, undefined, stubborn ? {} : { signal });

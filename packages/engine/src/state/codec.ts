@@ -4,6 +4,7 @@ import type { Signal } from "./signal.ts";
 import type {
   Cancellation,
   Compensation,
+  JsonObject,
   LiveExecution,
   Snapshot,
   OpenBranches,
@@ -106,12 +107,61 @@ interface StoredFrontier {
   readonly interventions?: number;
 }
 
+/**
+ * Fields that this release reads. Any other is one of a later release, which runs beside this one while
+ * it is rolled out: it is handed on as it came.
+ */
+const frontierFields: Readonly<Record<keyof StoredFrontier, true>> = {
+  format: true,
+  live: true,
+  iterations: true,
+  completions: true,
+  completedSteps: true,
+  countedSteps: true,
+  begunItems: true,
+  lastOutput: true,
+  uncertain: true,
+  timers: true,
+  triggerKeys: true,
+  pause: true,
+  interventions: true,
+};
+
+const liveFields: Readonly<Record<keyof StoredLive, true>> = {
+  stepId: true,
+  phase: true,
+  attempt: true,
+  timers: true,
+  waitKey: true,
+  compensates: true,
+  outer: true,
+  last: true,
+  branches: true,
+  items: true,
+  child: true,
+  round: true,
+  heldAt: true,
+  error: true,
+};
+
+/** Undefined, as nearly always, where there are none. */
+function othersOf(stored: object, known: object): JsonObject | undefined {
+  let others: Record<string, Json> | undefined;
+  for (const key in stored) {
+    if (Object.hasOwn(known, key)) continue;
+    others ??= {};
+    put(others, key, (stored as JsonObject)[key] ?? null);
+  }
+  return others;
+}
+
 /** What is live of an instance, ready for `JSON.stringify`. */
 export function encodeFrontier(snapshot: Snapshot): StoredFrontier {
   const { live, iterations, completions, lastOutput } = snapshot;
   const { completedSteps, countedSteps, begunItems } = snapshot;
   const { uncertain, timers, triggerKeys, pause, interventions } = snapshot;
   return {
+    ...snapshot.others,
     format: pause === null ? format : pausedFormat,
     ...(!isEmpty(live) && { live: mapValues(live, storeLive) }),
     ...(!isEmpty(iterations) && { iterations }),
@@ -136,6 +186,7 @@ export function decodeSnapshot(columns: StoredSnapshot): Snapshot {
       `instance ${columns.id} is stored in format ${stored.format}, and this release reads ${pausedFormat}`,
     );
   }
+  const others = othersOf(stored, frontierFields);
   // Field by field, as in `createSnapshot`.
   return {
     id: columns.id,
@@ -170,6 +221,7 @@ export function decodeSnapshot(columns: StoredSnapshot): Snapshot {
     triggerKeys: stored.triggerKeys ?? {},
     pause: stored.pause ?? null,
     interventions: stored.interventions ?? 0,
+    ...(others !== undefined && { others }),
   };
 }
 
@@ -177,6 +229,7 @@ function storeLive(execution: LiveExecution): StoredLive {
   const { stepId, path, iteration, phase, attempt, timers } = execution;
   const { waitKey, compensates, within, branches, items, child, round, heldAt, error } = execution;
   return {
+    ...execution.others,
     ...(stepId !== stepIdOf(path) && { stepId }),
     phase,
     ...(attempt !== 1 && { attempt }),
@@ -199,6 +252,7 @@ function restoreLive(stored: StoredLive, key: string): LiveExecution {
   const path = key.slice(0, at);
   const iteration = Number(key.slice(at + 1));
   const within = restorePlace(stored, path, iteration);
+  const others = othersOf(stored, liveFields);
   return {
     stepId: stored.stepId ?? stepIdOf(path),
     path,
@@ -215,6 +269,7 @@ function restoreLive(stored: StoredLive, key: string): LiveExecution {
     ...(stored.round !== undefined && { round: stored.round }),
     ...(stored.heldAt !== undefined && { heldAt: stored.heldAt }),
     ...(stored.error !== undefined && { error: stored.error }),
+    ...(others !== undefined && { others }),
   };
 }
 

@@ -129,6 +129,8 @@ export interface OpenItems {
  * beside it. HELD: it has settled while the instance was paused, and is left when that ends.
  */
 export interface LiveExecution {
+  /** As in the snapshot: what a later release has written. */
+  readonly others?: JsonObject;
   readonly stepId: string;
   readonly path: string;
   readonly iteration: number;
@@ -190,6 +192,8 @@ export interface Snapshot {
   readonly pause: Pause | null;
   /** Pauses, resumes, retries and patches so far: each names its number, so that it counts once. */
   readonly interventions: number;
+  /** What a later release has written and this one does not know: kept as it is. */
+  readonly others?: JsonObject;
 
   /** By execution key. */
   readonly live: { readonly [executionKey: string]: LiveExecution };

@@ -237,3 +237,36 @@ test("a frontier of a later release is refused", () => {
 function live(path: string): LiveExecution {
   return { stepId: path, path, iteration: 1, phase: "ACTIVE", attempt: 1, timers: [] };
 }
+
+test("what a later release has added is read past, and kept", () => {
+  const columns = {
+    ...identity,
+    priority: 0,
+    version: 3,
+    status: "RUNNING",
+    startedAt: identity.createdAt,
+    completedAt: null,
+    variables: {},
+    output: null,
+    error: null,
+    cancellation: null,
+    compensation: null,
+    frontier: {
+      format: 1,
+      live: { "a#1": { phase: "ACTIVE", attempt: 2, laterOfStep: { x: 1 } } },
+      completions: 2,
+      laterOfInstance: [1, null],
+    },
+  } as const satisfies StoredSnapshot;
+
+  const snapshot = decodeSnapshot(columns);
+  const execution = snapshot.live["a#1"] as LiveExecution;
+  const next = { ...snapshot, live: { "a#1": { ...execution, attempt: 3 } }, completions: 3 };
+
+  expect(snapshot).toMatchObject({ completions: 2, live: { "a#1": { attempt: 2, stepId: "a" } } });
+  expect(encodeFrontier(next)).toMatchObject({
+    completions: 3,
+    live: { "a#1": { attempt: 3, laterOfStep: { x: 1 } } },
+    laterOfInstance: [1, null],
+  });
+});
