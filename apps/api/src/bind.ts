@@ -9,6 +9,7 @@ import {
   publishEvents,
   registerDefinition,
   resumeInstance,
+  retryInstance,
   type Services,
   simulateDefinition,
   startInstance,
@@ -115,6 +116,10 @@ export function bindRuntime(services: Services): Runtime {
     pauseInstance: (caller, id, request, ifMatch) =>
       forOwner(services, caller, id, async (owner) =>
         viewOf(await pauseInstance(services, owner, id, request, ifMatch)),
+      ),
+    retryInstance: (caller, id, request, ifMatch) =>
+      forOwner(services, caller, id, async (owner) =>
+        viewOf(await retryInstance(services, owner, id, request, ifMatch)),
       ),
     resumeInstance: (caller, id, request, ifMatch) =>
       forOwner(services, caller, id, async (owner) =>

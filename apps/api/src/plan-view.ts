@@ -1,11 +1,12 @@
 import type { CompensationPlanView } from "@millrace/contract";
 import type { CompensationPlan } from "@millrace/runtime";
-import { errorView, isCancellable, json, stepOf } from "./views.ts";
+import { errorView, json, stepOf } from "./views.ts";
 
 /** What a cancel would do, as CONTRACT 3 shows it. */
 export function planView({
   snapshot,
   definition,
+  cancellable,
   preview,
 }: CompensationPlan): CompensationPlanView {
   const { id, workflowId, workflowVersion, version, status } = snapshot;
@@ -16,7 +17,7 @@ export function planView({
     workflowVersion,
     version,
     status,
-    cancellable: isCancellable(status),
+    cancellable,
     plan: preview.steps.map(({ stepId }) => stepId),
     steps: preview.steps.map(({ stepId, target, input, error }) => ({
       stepId,

@@ -23,6 +23,7 @@ import type {
   SimulationView,
   RegisterAnswer,
   ResumeRequest,
+  RetryRequest,
   StartInstanceRequest,
   StateAtView,
   StatsView,
@@ -97,6 +98,13 @@ export interface Runtime {
     caller: Caller,
     id: string,
     request: PauseRequest,
+    ifMatch?: number,
+  ): Promise<InstanceView>;
+  /** @param ifMatch The version that the caller has read. */
+  retryInstance(
+    caller: Caller,
+    id: string,
+    request: RetryRequest,
     ifMatch?: number,
   ): Promise<InstanceView>;
   /** @param ifMatch The version that the caller has read. */

@@ -1,4 +1,3 @@
-import { isTerminalStatus } from "@millrace/contract";
 import type {
   CompensationStepView,
   CompensationView,
@@ -230,11 +229,6 @@ function compensationStepView(step: StepRead): CompensationStepView {
 /** Step id of an execution key. */
 export function stepOf(executionKey: string): string {
   return executionKey.replace(/#\d+$/, "").replace(/^.*[./]/, "");
-}
-
-/** As a cancel asks: FAILED too is final to it in this version. */
-export function isCancellable(status: InstanceView["status"]): boolean {
-  return !isTerminalStatus(status);
 }
 
 type StoredError = NonNullable<StepRead["error"]>;

@@ -31,6 +31,7 @@ export const ERROR_CODES = {
   UNSUPPORTED_MEDIA_TYPE: { status: 415, title: "Unsupported media type" },
   INVALID_DEFINITION: { status: 422, title: "Invalid workflow definition" },
   INVALID_INPUT: { status: 422, title: "Input does not match the workflow's schema" },
+  UNKNOWN_STEP: { status: 422, title: "No such step to go on from" },
   RESERVED_PATTERN: { status: 422, title: "Reserved event pattern" },
   PRECONDITION_REQUIRED: { status: 428, title: "If-Match required" },
   TOO_MANY_QUEUED: { status: 429, title: "Too many instances are queued" },

@@ -6,7 +6,7 @@ import type { ExecutionRead, Needs, Reads } from "./state/reads.ts";
 import type { Signal } from "./state/signal.ts";
 import type { Snapshot, WorkflowError } from "./state/snapshot.ts";
 import { executionKey } from "./state/snapshot.ts";
-import { isTerminal } from "./state/status.ts";
+import { canCancel } from "./decide/cancel.ts";
 
 /**
  * What a cancel would do to an instance as it is now. It is found by cancelling it, in memory, with the
@@ -72,7 +72,7 @@ export function previewCompensation(
   now: Date,
   { reason, actor, maxInputs }: PreviewOptions,
 ): CompensationPreview | Needs {
-  if (isTerminal(snapshot.status)) return nothing;
+  if (!canCancel(snapshot)) return nothing;
   const after = (...signals: readonly Signal[]) =>
     decide(definition, snapshot, signals, reads, now);
 
@@ -85,13 +85,13 @@ export function previewCompensation(
   if (isNeeds(frozen)) return frozen;
 
   const { plan = [], targets = [], failed = [] } = frozen.snapshot.compensation ?? {};
-  const successes = successesOf(plan.slice(0, maxInputs));
+  const successes = successesOf(plan.slice(0, maxInputs), snapshot);
   const undone = after(cancel, ...graces, ...successes);
   if (isNeeds(undone)) return undone;
 
   const awaited = awaitedOf(definition, cancelled);
   return {
-    steps: plannedOf(plan, targets, undone).map((step, index) =>
+    steps: plannedOf(plan, targets, undone, snapshot).map((step, index) =>
       index < maxInputs ? step : { ...step, input: undefined, error: null },
     ),
     skipped: skippedOf(definition, reads, targets, failed),
@@ -113,18 +113,21 @@ function gracesOf({ snapshot }: Decision): readonly Signal[] {
     }));
 }
 
-/** Each entry of the plan is an execution of its step: the first, the second, … */
-function executionsOf(plan: readonly string[]): readonly (readonly [string, number])[] {
+/** Each entry of the plan is an execution of its step, after those that were: the first, the second, … */
+function executionsOf(
+  plan: readonly string[],
+  { iterations }: Snapshot,
+): readonly (readonly [string, number])[] {
   const counts = new Map<string, number>();
   return plan.map((stepId) => {
-    const iteration = (counts.get(stepId) ?? 0) + 1;
+    const iteration = (counts.get(stepId) ?? iterations[stepId] ?? 0) + 1;
     counts.set(stepId, iteration);
     return [stepId, iteration];
   });
 }
 
-function successesOf(plan: readonly string[]): readonly Signal[] {
-  return executionsOf(plan).map(([path, iteration]) => ({
+function successesOf(plan: readonly string[], before: Snapshot): readonly Signal[] {
+  return executionsOf(plan, before).map(([path, iteration]) => ({
     kind: "stepSucceeded",
     path,
     iteration,
@@ -137,9 +140,10 @@ function plannedOf(
   plan: readonly string[],
   targets: readonly string[],
   { inserts }: Decision,
+  before: Snapshot,
 ): readonly PlannedCompensation[] {
   const rows = new Map(inserts.map((row) => [executionKey(row.path, row.iteration), row]));
-  return executionsOf(plan).map(([stepId, iteration], index) => {
+  return executionsOf(plan, before).map(([stepId, iteration], index) => {
     const row = rows.get(executionKey(stepId, iteration));
     const target = targets[index] ?? "";
     return { stepId, target, input: row?.input, error: row?.error ?? null };

@@ -149,7 +149,7 @@ function poison(definition: Definition, after: number): Run {
   return work(begin(definition), (all, turn) =>
     turn < after
       ? undefined
-      : all.find(({ kind, ...what }) => "signal" in what && what.signal.kind === "poisoned"),
+      : all.find((each) => each.kind === "signal" && each.signal.kind === "poisoned"),
   );
 }
 
@@ -203,7 +203,10 @@ test("a repeated or late signal changes nothing, wherever it comes", () => {
       if (happening === undefined) break;
       run = happen(run, happening);
 
-      const past = signalsOf(run).toSorted((a, b) => order(number, a) - order(number, b));
+      // A retry sets the instance's own clock anew, and its kind is all that is known of it.
+      const isAnew = (signal: Signal) => signal.kind === "timerFired" && signal.path === "";
+      const signals = signalsOf(run).filter((signal) => !isAnew(signal));
+      const past = signals.toSorted((a, b) => order(number, a) - order(number, b));
       for (const signal of past.slice(0, 5)) {
         const { decision } = commit(definition, run.stored, [signal], run.now);
         expect(decision.snapshot).toBe(run.stored.instance.snapshot);
@@ -247,6 +250,8 @@ test("what comes while it is paused leads, in its order, to where it would have 
   let compared = 0;
   check((definition, numbers) => {
     let run = begin(definition);
+    const expected: unknown[] = [];
+    const received: unknown[] = [];
     for (const number of numbers) {
       const all = happeningsOf(definition, run.stored);
       const happening = all[number % all.length];
@@ -254,12 +259,15 @@ test("what comes while it is paused leads, in its order, to where it would have 
       const together = few(all.filter(canBeHeld), number);
       if (canPause(run.stored.instance.snapshot) && together.length > 0) {
         const straight = inTurn(run, together);
-        const held = straight === undefined ? undefined : paused(run, together);
-        expect(held && outcomeOf(held)).toStrictEqual(straight && outcomeOf(straight));
-        if (straight !== undefined) compared++;
+        if (straight !== undefined) {
+          expected.push(outcomeOf(straight));
+          received.push(outcomeOf(paused(run, together)));
+        }
       }
       run = happen(run, happening);
     }
+    expect(received).toStrictEqual(expected);
+    compared += expected.length;
   });
   expect(compared).toBeGreaterThan(runs / 10);
 });

@@ -1,7 +1,7 @@
 import { decide, isNeeds, mergeReads, noReads } from "@millrace/engine";
 import type { Decision, Definition, Reads, Signal, Snapshot } from "@millrace/engine";
 import { commitLocked } from "@millrace/store";
-import type { Commit, CommitOutcome, Key, MatchedWait } from "@millrace/store";
+import type { Commit, CommitOutcome, Db, Key, MatchedWait } from "@millrace/store";
 import { BusyError, InstanceNotFoundError } from "./errors.ts";
 import { loadRows } from "./load-rows.ts";
 import type { Services } from "./services.ts";
@@ -33,6 +33,8 @@ export interface Intent {
   readonly signals: (snapshot: Snapshot, inbox: readonly MatchedWait[]) => readonly Signal[];
   /** Also hand over matched waits that are not applied yet. */
   readonly inbox?: boolean;
+  /** What else is written in the transaction of the commit, which then takes the row first. */
+  readonly within?: ((trx: Db) => Promise<void>) | undefined;
   /** Parts of the commit that only the caller knows: holds, carry. */
   readonly extend?: (commit: Commit, definition: Definition) => Commit;
 }
@@ -47,7 +49,8 @@ export type Advanced =
 /** @throws InstanceNotFoundError, BusyError */
 export async function advance(services: Services, key: Key, intent: Intent): Promise<Advanced> {
   for (let attempt = 0; attempt < freeTries + lockedTries; attempt++) {
-    const attemptOnce = attempt < freeTries ? tryOnce : tryLocked;
+    const isFree = attempt < freeTries && intent.within === undefined;
+    const attemptOnce = isFree ? tryOnce : tryLocked;
     const advanced = await attemptOnce(services, key, intent);
     if (advanced !== undefined) return advanced;
     services.metrics.commitConflicts.add({ cause: intent.cause });
@@ -85,6 +88,7 @@ async function tryLocked(
         commit === undefined
           ? { kind: "void", snapshot }
           : { kind: "committed", before: snapshot, commit };
+      if (commit !== undefined) await intent.within?.(trx);
       return commit;
     },
   );

@@ -1,4 +1,4 @@
-import { isTerminal } from "@millrace/engine";
+import { canCancel } from "@millrace/engine";
 import type { InstanceRead } from "@millrace/store";
 import { StatusConflictError } from "./errors.ts";
 import { intervene } from "./intervene.ts";
@@ -11,7 +11,8 @@ export interface CancelBody {
 }
 
 /**
- * Cancels at once; compensation runs beside it (CONTRACT 2).
+ * Cancels at once; compensation runs beside it (CONTRACT 2). One that has FAILED is abandoned so: what was
+ * not undone is undone now.
  *
  * @param ifMatch The version that the caller has seen.
  * @throws InstanceNotFoundError, StatusConflictError, PreconditionFailedError
@@ -26,8 +27,10 @@ export async function cancelInstance(
   const { actor } = caller;
   return intervene(services, caller, instanceId, {
     ifMatch,
-    signals: ({ status }) => {
-      if (isTerminal(status)) throw new StatusConflictError("cancelled", instanceId, status);
+    signals: (snapshot) => {
+      if (!canCancel(snapshot)) {
+        throw new StatusConflictError("cancelled", instanceId, snapshot.status);
+      }
       return [{ kind: "cancelRequested", reason, actor, shouldCompensate }];
     },
   });

@@ -101,6 +101,25 @@ export class StatusConflictError extends MillraceError {
   }
 }
 
+export class RetryRefusedError extends MillraceError {
+  override readonly name = "RetryRefusedError";
+  readonly code = "STATUS_CONFLICT";
+  /** @param why As `is COMPLETED`. */
+  constructor(instanceId: string, why: string) {
+    super(`instance ${instanceId} ${why}, so it cannot be retried`);
+  }
+}
+
+export class UnknownStepError extends MillraceError {
+  override readonly name = "UnknownStepError";
+  readonly code = "UNKNOWN_STEP";
+  override readonly problems: readonly Problem[];
+  constructor(message: string) {
+    super(message);
+    this.problems = [{ path: "/fromStepId", code: "UNKNOWN_STEP", message }];
+  }
+}
+
 export class PreconditionFailedError extends MillraceError {
   override readonly name = "PreconditionFailedError";
   readonly code = "PRECONDITION_FAILED";

@@ -2,6 +2,8 @@ export { cancelInstance } from "./cancel-instance.ts";
 export type { CancelBody } from "./cancel-instance.ts";
 export { pauseInstance, resumeInstance } from "./pause-instance.ts";
 export type { PauseBody, ResumeBody } from "./pause-instance.ts";
+export { retryInstance } from "./retry-instance.ts";
+export type { RetryBody } from "./retry-instance.ts";
 export { planCompensation } from "./plan-compensation.ts";
 export type { CompensationPlan } from "./plan-compensation.ts";
 export { checkDefinition, previewDefinition, registerDefinition } from "./register-definition.ts";
@@ -19,7 +21,9 @@ export {
   MillraceError,
   PreconditionFailedError,
   ReservedPatternError,
+  RetryRefusedError,
   StatusConflictError,
+  UnknownStepError,
   VersionNotFoundError,
   WorkflowNotFoundError,
 } from "./errors.ts";

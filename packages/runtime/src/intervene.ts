@@ -1,6 +1,6 @@
 import type { Signal, Snapshot } from "@millrace/engine";
 import { readInstance } from "@millrace/store";
-import type { InstanceRead, MatchedWait } from "@millrace/store";
+import type { Db, InstanceRead, MatchedWait } from "@millrace/store";
 import { advance } from "./advance.ts";
 import { InstanceNotFoundError, PreconditionFailedError } from "./errors.ts";
 import { perform } from "./perform.ts";
@@ -12,6 +12,8 @@ export interface Verb {
   readonly ifMatch: number | undefined;
   /** Also hand over what events have matched. */
   readonly inbox?: boolean;
+  /** What else is written in the transaction of the commit. */
+  readonly within?: ((trx: Db) => Promise<void>) | undefined;
   /** @throws StatusConflictError */
   readonly signals: (snapshot: Snapshot, inbox: readonly MatchedWait[]) => readonly Signal[];
 }
@@ -25,13 +27,14 @@ export async function intervene(
   services: Services,
   { tenantId, actor }: Caller,
   instanceId: string,
-  { ifMatch, inbox = false, signals }: Verb,
+  { ifMatch, inbox = false, within, signals }: Verb,
 ): Promise<InstanceRead> {
   const key = { tenantId, instanceId };
   const advanced = await advance(services, key, {
     actor,
     cause: "verb",
     inbox,
+    within,
     signals: (snapshot, matched) => {
       checkVersion(snapshot, ifMatch);
       return signals(snapshot, matched);

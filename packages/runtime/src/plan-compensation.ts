@@ -1,4 +1,4 @@
-import { mergeReads, noReads, previewCompensation } from "@millrace/engine";
+import { canCancel, mergeReads, noReads, previewCompensation } from "@millrace/engine";
 import type { CompensationPreview, Definition, Snapshot } from "@millrace/engine";
 import { loadInstance, loadReads } from "@millrace/store";
 import { InstanceNotFoundError } from "./errors.ts";
@@ -7,6 +7,8 @@ import type { Caller, Services } from "./services.ts";
 export interface CompensationPlan {
   readonly snapshot: Snapshot;
   readonly definition: Definition;
+  /** Whether a cancel is possible in its status. */
+  readonly cancellable: boolean;
   readonly preview: CompensationPreview;
 }
 
@@ -43,7 +45,9 @@ export async function planCompensation(
       for (let round = 0; round < maxReadRounds; round++) {
         const options = { reason, actor, maxInputs };
         const answer = previewCompensation(definition, snapshot, reads, now, options);
-        if (!("needs" in answer)) return { snapshot, definition, preview: answer };
+        if (!("needs" in answer)) {
+          return { snapshot, definition, cancellable: canCancel(snapshot), preview: answer };
+        }
         reads = mergeReads(reads, await loadReads(trx, key, answer.needs));
       }
       throw new Error(`instance ${instanceId}: a preview asked for rows ${maxReadRounds} times`);

@@ -6,7 +6,7 @@ import { timerColumns, timerOf } from "./timers.ts";
 import type { DueTimer, TimerRow } from "./timers.ts";
 import { rowSource } from "./unnest.ts";
 
-/** What a pause has held of an instance, and lets go. */
+/** What operators need of the rows of an instance: what a pause has held, and what its end has taken away. */
 
 /** Timers of one instance that are due, whoever holds them, in order of time. */
 export async function dueTimersOf(
@@ -49,4 +49,27 @@ const dueSteps = prepared(
   join step_executions s on s.tenant_id = $1 and s.instance_id = $2
     and s.path = x.path and s.iteration = x.iteration
   where s.status in ('PENDING', 'RETRYING') and s.look_at <= statement_timestamp()`,
+);
+
+/**
+ * Which events an instance has had, from its history: of one that has settled these rows are gone, and a
+ * retry opens waits anew.
+ */
+export async function restoreDeliveries(db: Db, { tenantId, instanceId }: Key): Promise<void> {
+  await run(db, deliveries, [tenantId, instanceId]);
+}
+
+const deliveries = prepared(
+  "restore_deliveries",
+  `with signals as (
+    select h.at, s.value as signal from history h, json_array_elements(h.signals) s
+    where h.tenant_id = $1 and h.instance_id = $2),
+  taken as (
+    select at, signal from signals where signal->>'kind' = 'eventMatched'
+    union all
+    select at, h.value->'signal' from signals, json_array_elements(signal->'held') h
+    where signal->>'kind' = 'resumeRequested' and h.value->'signal'->>'kind' = 'eventMatched')
+  insert into event_deliveries (tenant_id, instance_id, event_id, delivered_at)
+  select $1, $2, signal->'event'->>'id', min(at) from taken group by 3
+  on conflict do nothing`,
 );

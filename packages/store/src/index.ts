@@ -70,7 +70,7 @@ export { findWaitsTogether, markMatchedTogether, settleEvents } from "./events-t
 export type { EventSearch, Match } from "./events-together.ts";
 export { forgetDeliveries, insertEvents, unmatchedAmong, untakeEvent } from "./events.ts";
 export type { EventCounts, EventKey, EventSummary, NewEvent, StoredEvent } from "./events.ts";
-export { dueStepsOf, dueTimersOf } from "./held.ts";
+export { dueStepsOf, dueTimersOf, restoreDeliveries } from "./held.ts";
 export { readHistory } from "./history.ts";
 export type { HistoryRow } from "./history.ts";
 export { instanceReadOf, readInstance, readInstances, tenantOf } from "./instances.ts";

@@ -214,3 +214,110 @@ test("what its status does not allow is a 409, another version a 412, and neithe
   expect([fresh.status, fresh.body.status]).toEqual([202, "WAITING_FOR_EVENT"]);
   expect([ended.status, nobody.status]).toEqual([409, 404]);
 });
+
+const once = { maxAttempts: 1 };
+
+/** Fails until the variable `ok` is true. */
+const flaky = {
+  stepId: "flaky",
+  type: "TASK",
+  taskId: "fail",
+  retry: once,
+  condition: "variables.ok !== true",
+  transitions: { default: "say" },
+};
+
+test("a failed instance is retried from where it failed, and fails or goes on anew", async () => {
+  const id = await start([
+    { ...say, stepId: "first", transitions: { default: "flaky" } },
+    flaky,
+    say,
+  ]);
+  const failed = await settled(id);
+
+  const retried = await act("retry", id, { reason: "once more", requestedBy: "ada" });
+  const again = await settled(id);
+  const skipped = await act("retry", id, { fromStepId: "say" });
+  const ended = await settled(id);
+  const late = await act("retry", id);
+
+  expect([failed.status, failed.state.steps["flaky"]?.iteration]).toEqual(["FAILED", 1]);
+  expect([retried.status, retried.body.status, retried.body.error]).toEqual([202, "RUNNING", null]);
+  expect(again).toMatchObject({
+    status: "FAILED",
+    state: { steps: { first: { iteration: 1 }, flaky: { iteration: 2, attempts: 1 } } },
+  });
+  expect([skipped.status, ended.status]).toEqual([202, "COMPLETED"]);
+  expect([late.status, late.body.code]).toEqual([409, "STATUS_CONFLICT"]);
+  const { items } = (await api.call("GET", `/v1/instances/${id}/history`)).body;
+  expect(items).toContainEqual(
+    expect.objectContaining({
+      type: "workflow.retried",
+      actor: "ada",
+      data: { reason: "once more", fromStepId: null },
+    }),
+  );
+});
+
+test("a retry from no step of the definition's own list is a 422 that says so", async () => {
+  const branches = [{ name: "a", steps: [{ ...flaky, transitions: undefined }] }];
+  const id = await start([{ stepId: "both", type: "PARALLEL", branches }]);
+  await settled(id);
+
+  const unknown = await act("retry", id, { fromStepId: "nope" });
+  const inside = await act("retry", id, { fromStepId: "flaky" });
+
+  expect([unknown.status, unknown.body.code]).toEqual([422, "UNKNOWN_STEP"]);
+  expect(unknown.body.errors).toMatchObject([{ path: "/fromStepId" }]);
+  expect([inside.status, inside.body.detail]).toEqual([
+    422,
+    expect.stringMatching(/inside of "both"/),
+  ]);
+});
+
+test("a retried wait does not take again what it has had, and takes what is new", async () => {
+  const wait = {
+    stepId: "wait",
+    type: "EVENT_WAIT",
+    eventPattern: "once",
+    lookback: "instance",
+    transitions: { default: "flaky" },
+  };
+  const id = await start([wait, { ...flaky, transitions: undefined }]);
+  await publish("once", { n: 1 });
+  await settled(id);
+
+  await act("retry", id, { fromStepId: "wait" });
+  const waiting = await until(id, "it waits", ({ status }) => status === "WAITING_FOR_EVENT");
+  const { delivered } = await publish("once", { n: 2 });
+
+  expect(waiting.state.waitingFor).toMatchObject([{ stepId: "wait", executionId: "wait#2" }]);
+  expect(delivered).toBe(1);
+  expect((await settled(id)).state.steps["wait"]?.output).toMatchObject({ payload: { n: 2 } });
+});
+
+test("a failed instance is abandoned by a cancel, which undoes what was not undone", async () => {
+  const workflowId = `control${++made}`;
+  await api.call("POST", "/v1/definitions", {
+    id: workflowId,
+    compensateOnFailure: false,
+    steps: [
+      { ...say, transitions: { default: "flaky" } },
+      { ...flaky, transitions: undefined },
+    ],
+    compensationSteps: [{ stepId: "undo", compensationFor: "say", type: "TASK", taskId: "echo" }],
+  });
+  const { id } = (await api.call("POST", "/v1/instances", { workflowId })).body;
+  const failed = await settled(id);
+
+  const plan = (await api.call("GET", `/v1/instances/${id}/compensation-plan`)).body;
+  const cancelled = await act("cancel", id, { reason: "give up" });
+  const ended = await settled(id);
+  const again = await act("cancel", id);
+
+  expect([failed.status, failed.compensation]).toEqual(["FAILED", null]);
+  expect([plan.cancellable, plan.plan]).toEqual([true, ["undo"]]);
+  expect(cancelled.body).toMatchObject({ status: "CANCELLED", error: null });
+  expect(ended.compensation).toMatchObject({ status: "COMPLETED", completed: ["undo"] });
+  expect([again.status, (await act("retry", id)).status]).toEqual([409, 409]);
+});

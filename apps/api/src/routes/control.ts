@@ -5,6 +5,7 @@ import {
   InstanceView,
   PauseRequest,
   ResumeRequest,
+  RetryRequest,
 } from "@millrace/contract";
 import type { FastifyPluginAsyncZod } from "fastify-type-provider-zod";
 import * as z from "zod";
@@ -33,7 +34,8 @@ const cancelSchema = {
   ...common,
   operationId: "cancelInstance",
   summary: "Cancel an instance",
-  description: "Its status changes at once; compensation runs beside it.",
+  description:
+    "Its status changes at once; compensation runs beside it. An instance that has FAILED is abandoned so: what was not undone is undone now.",
   body: CancelRequest.optional(),
 };
 const pauseSchema = {
@@ -52,6 +54,15 @@ const resumeSchema = {
   body: ResumeRequest.optional(),
 };
 
+const retrySchema = {
+  ...common,
+  operationId: "retryInstance",
+  summary: "Retry a failed instance",
+  description:
+    "From where it failed, or from a step of the definition's own list; what was completed stays. A PARALLEL or MAP in which a step failed runs again as a whole. One that is paused because retries are spent has another round of them.",
+  body: RetryRequest.optional(),
+};
+
 export const controlRoutes: FastifyPluginAsyncZod<ApiContext> = async (app, { runtime }) => {
   app.post("/v1/instances/:id/cancel", { schema: cancelSchema, config }, async (request, reply) => {
     const body = request.body ?? {};
@@ -68,6 +79,18 @@ export const controlRoutes: FastifyPluginAsyncZod<ApiContext> = async (app, { ru
     const instance = await runtime.pauseInstance(caller, id, body, ifMatchOf(request));
     return reply.code(202).header("etag", etagOf(instance)).send(instance);
   });
+
+  app.post(
+    "/v1/instances/:id/retry",
+    { schema: retrySchema, config: { ...config, errors: [...errors, "UNKNOWN_STEP"] } },
+    async (request, reply) => {
+      const body = request.body ?? {};
+      const caller = callerOf(request, { actor: body.requestedBy });
+      const { id } = request.params;
+      const instance = await runtime.retryInstance(caller, id, body, ifMatchOf(request));
+      return reply.code(202).header("etag", etagOf(instance)).send(instance);
+    },
+  );
 
   app.post("/v1/instances/:id/resume", { schema: resumeSchema, config }, async (request, reply) => {
     const body = request.body ?? {};

@@ -11,7 +11,7 @@ const CHANGE: HTTPMethods[] = ["GET", "PUT", "PATCH", "DELETE"];
  */
 const PLANNED: readonly { readonly url: string; readonly methods: HTTPMethods[] }[] = [
   { url: "/v1/instances/:id", methods: ["PATCH"] },
-  ...["retry", "promote"].map((verb) => ({
+  ...["promote"].map((verb) => ({
     url: `/v1/instances/:id/${verb}`,
     methods: DO,
   })),

@@ -1,5 +1,7 @@
 import type { CancellationTrigger } from "../definition/definition.ts";
 import type { EventFact, Signal } from "../state/signal.ts";
+import type { Snapshot } from "../state/snapshot.ts";
+import { isSettled } from "../state/snapshot.ts";
 import { isTerminal } from "../state/status.ts";
 import { cancelInstance } from "./end.ts";
 import { isValueError, textOf } from "./evaluate.ts";
@@ -12,7 +14,7 @@ export function requestCancel(
   turn: Turn,
   { reason, actor, shouldCompensate, source }: Extract<Signal, { kind: "cancelRequested" }>,
 ): void {
-  if (isTerminal(turn.state.status)) return;
+  if (!canCancel(turn.state)) return;
   cancelInstance(turn, {
     reason,
     requestedBy: actor,
@@ -20,6 +22,12 @@ export function requestCancel(
     source: source ?? "API",
     shouldCompensate,
   });
+}
+
+/** One that has FAILED is abandoned: what was not undone is undone now, if it is wished. */
+export function canCancel(snapshot: Snapshot): boolean {
+  const { status } = snapshot;
+  return !isTerminal(status) || (status === "FAILED" && isSettled(snapshot));
 }
 
 export function triggerCancel(

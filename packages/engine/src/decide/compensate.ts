@@ -43,17 +43,20 @@ export function graceMs(turn: Turn, execution: LiveExecution): number {
   }
 }
 
+/** An instance that has failed and is cancelled then goes on where its compensation has failed. */
 export function beginCompensation(turn: Turn): void {
+  const { compensation: earlier } = turn.state;
   turn.state.compensation = {
     status: "IN_PROGRESS",
     frozen: false,
     plan: [],
     targets: [],
     next: 0,
-    completed: [],
+    completed: earlier?.completed ?? [],
+    undone: earlier?.undone ?? [],
     failed: [],
     uncertain: turn.state.uncertain,
-    startedAt: turn.now.toISOString(),
+    startedAt: earlier?.startedAt ?? turn.now.toISOString(),
     completedAt: null,
   };
   note(turn, { type: "workflow.compensation.started" });
@@ -110,9 +113,11 @@ function freezePlan(turn: Turn): Pick<Compensation, "plan" | "targets" | "failed
   const plan: string[] = [];
   const targets: string[] = [];
   const failed: Compensation["failed"][number][] = [];
+  const undone = new Set(progress(turn).undone);
   for (const done of completedExecutions(turn)) {
     const compensation = turn.definition.compensationFor.get(done.stepId);
-    if (compensation === undefined) continue;
+    const isUndone = undone.has(executionKey(done.path, done.iteration));
+    if (compensation === undefined || isUndone) continue;
     const { stepId } = compensation;
     try {
       if (!conditionHolds(turn, compensation, done)) continue;
@@ -151,7 +156,7 @@ function startNext(turn: Turn): void {
     const execution: LiveExecution = {
       stepId,
       path: stepId,
-      iteration: plan.slice(0, next + 1).filter((id) => id === stepId).length,
+      iteration: nextIterationOf(turn, stepId),
       phase: "ACTIVE",
       attempt: 1,
       timers: [],
@@ -159,6 +164,13 @@ function startNext(turn: Turn): void {
     };
     if (start(turn, execution)) return;
   }
+}
+
+/** A compensation step runs once for each execution that it undoes, and again where it is retried. */
+function nextIterationOf({ state }: Turn, stepId: string): number {
+  const iteration = (state.iterations[stepId] ?? 0) + 1;
+  state.iterations = { ...state.iterations, [stepId]: iteration };
+  return iteration;
 }
 
 /** False where the step's values failed: it is recorded, and the next one has its turn. */
@@ -208,8 +220,12 @@ export function completeCompensation(turn: Turn, execution: LiveExecution, outpu
   });
   noteStep(turn, "workflow.compensation.step.completed", execution);
   removeLive(turn, execution);
-  const { completed, next } = progress(turn);
-  change(turn, { completed: [...completed, execution.stepId], next: next + 1 });
+  const { completed, undone, next } = progress(turn);
+  change(turn, {
+    completed: [...completed, execution.stepId],
+    undone: [...undone, defined(execution.compensates, "compensation target")],
+    next: next + 1,
+  });
   startNext(turn);
 }
 

@@ -12,6 +12,7 @@ import { completeIfDone } from "./end.ts";
 import { failAttempt, poison, succeed, timeOutAttempt } from "./finish-step.ts";
 import { refreshKeys } from "./listen.ts";
 import { isHeld, requestPause, requestResume, statusOf } from "./pause.ts";
+import { requestRetry } from "./reopen.ts";
 import { MissingReads } from "./scope.ts";
 import { schedule, start } from "./start.ts";
 import { fireTimer } from "./timer.ts";
@@ -69,7 +70,11 @@ function applyHeld(turn: Turn, held: Held): void {
   else if (isHeld(turn, held.execution)) leaveHeld(turn, held.execution);
 }
 /** What an operator may do with an instance that has settled: nothing else changes it any more. */
-const reopens: ReadonlySet<Signal["kind"]> = new Set(["deadLetterDiscarded"]);
+const reopens: ReadonlySet<Signal["kind"]> = new Set([
+  "deadLetterDiscarded",
+  "retryRequested",
+  "cancelRequested",
+]);
 
 /** The one switch. Each case finds what the signal speaks of, or lets it go as void. */
 function apply(turn: Turn, signal: Signal): void {
@@ -106,6 +111,8 @@ function apply(turn: Turn, signal: Signal): void {
       return refuseChild(turn, signal);
     case "pauseRequested":
       return requestPause(turn, signal);
+    case "retryRequested":
+      return requestRetry(turn, signal);
     case "resumeRequested":
       return requestResume(turn, signal);
   }

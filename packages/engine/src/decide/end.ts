@@ -4,6 +4,7 @@ import { isTerminal } from "../state/status.ts";
 import { beginCompensation, noteInFlight } from "./compensate.ts";
 import { openDeadLetter, resolveDeadLetter } from "./dead-letter.ts";
 import { expressionError } from "./evaluate.ts";
+import { executionKey } from "../state/snapshot.ts";
 import { closeTriggers } from "./listen.ts";
 import { evaluateTemplate, wholeExecutionOf } from "./scope.ts";
 import { stopExecution } from "./stop.ts";
@@ -53,6 +54,7 @@ export function failInstance(turn: Turn, error: WorkflowError): void {
   const { compensateOnFailure } = turn.definition;
   const compensating = compensateOnFailure && error.kind !== "POISONED";
   if (compensateOnFailure && !compensating) noteInFlight(turn);
+  turn.state.failedAt = placeOfFailure(turn, error.stepId);
   stopLive(turn, `the instance failed: ${error.message}`, compensating);
   closeTriggers(turn, { unheard: true });
   changeStatus(turn, "FAILED");
@@ -74,20 +76,41 @@ export function cancelInstance(turn: Turn, cancellation: Cancellation): void {
   stopLive(turn, "the instance was cancelled", shouldCompensate);
   closeTriggers(turn, { unheard: false });
   changeStatus(turn, "CANCELLED");
+  // One that is abandoned had settled.
+  turn.settled = false;
+  turn.state.completedAt = null;
+  turn.state.error = null;
+  turn.state.failedAt = null;
   note(turn, { type: "workflow.cancelled", actor: requestedBy, data: { ...cancellation } });
   compensateOrSettle(turn, shouldCompensate);
 }
 
 function compensateOrSettle(turn: Turn, compensating: boolean): void {
-  if (compensating && turn.definition.compensationSteps.size > 0) beginCompensation(turn);
+  // One that is abandoned may have been undone when it failed.
+  const isUndone = turn.state.compensation?.status === "COMPLETED";
+  const isNeeded = compensating && turn.definition.compensationSteps.size > 0 && !isUndone;
+  if (isNeeded) beginCompensation(turn);
   else settle(turn);
 }
 
 /** Stops all that is live, and lets the instance's own clocks go. */
-function stopLive(turn: Turn, reason: string, compensating: boolean): void {
+export function stopLive(turn: Turn, reason: string, compensating: boolean): void {
   for (const execution of Object.values(turn.state.live)) {
     stopExecution(turn, execution, reason, compensating);
   }
   for (const timer of turn.state.timers) clearInstanceTimer(turn, timer);
   turn.agenda.length = 0;
+}
+
+/** The step of the definition's own list at which an instance fails now, if it is at one. */
+function placeOfFailure(turn: Turn, stepId: string | null): string | null {
+  const live = Object.values(turn.state.live).find(
+    ({ within, phase, compensates }) =>
+      within === undefined && phase !== "AWAITED" && compensates === undefined,
+  );
+  if (live !== undefined) return executionKey(live.path, live.iteration);
+  const failed = stepId === null ? undefined : turn.definition.steps.get(stepId);
+  if (failed === undefined) return null;
+  const [outermost] = failed.lineage;
+  return turn.touched.get(outermost?.stepId ?? failed.stepId) ?? null;
 }

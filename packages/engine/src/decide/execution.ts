@@ -21,7 +21,7 @@ export const outputTypes: ReadonlySet<Step["type"]> = new Set([
 export function newExecution(turn: Turn, current: Step, within: Place | undefined): LiveExecution {
   const iteration = nextIteration(turn, current, within);
   const execution = placed(current, within, iteration);
-  if (current.repeats) {
+  if (isCounted(turn, current, within)) {
     turn.state.iterations = { ...turn.state.iterations, [execution.path]: iteration };
   }
   return execution;
@@ -40,18 +40,19 @@ export function placed(
 }
 
 /**
- * Only steps on a cycle are counted. Any other is entered once by its branch or item, and has the
- * iteration of the PARALLEL or MAP that it is inside of.
+ * Only steps on a cycle are counted, and those that are entered once more by a retry. Any other is entered
+ * once by its branch or item, and has the iteration of the PARALLEL or MAP that it is inside of.
  */
-export function nextIteration(
-  { state }: Turn,
-  { stepId, repeats }: Step,
-  within: Place | undefined,
-): number {
-  if (!repeats) return within?.iteration ?? 1;
-  const { iterations } = state;
+export function nextIteration(turn: Turn, current: Step, within: Place | undefined): number {
+  if (!isCounted(turn, current, within)) return within?.iteration ?? 1;
+  const { stepId } = current;
+  const { iterations } = turn.state;
   const path = within === undefined ? stepId : prefixOf(within) + stepId;
   return Object.hasOwn(iterations, path) ? (iterations[path] ?? 0) + 1 : 1;
+}
+
+function isCounted({ state }: Turn, { stepId, repeats }: Step, within: Place | undefined): boolean {
+  return repeats || (within === undefined && Object.hasOwn(state.iterations, stepId));
 }
 
 /** The place of whatever follows a completed execution in its branch. */
@@ -116,9 +117,14 @@ export function settleCompleted(
 }
 
 /** For progress. What is inside an item counts with the item. */
-function countStep({ definition, state }: Turn, current: Step, { path }: LiveExecution): void {
+function countStep(
+  { definition, state }: Turn,
+  current: Step,
+  { path, iteration }: LiveExecution,
+): void {
   if (isInItem(path)) return;
-  if (comesAgain(definition, current)) {
+  // Of a step that does not come again a second execution is that of a retry.
+  if (iteration > 1 || comesAgain(definition, current)) {
     if (state.countedSteps.includes(path)) return;
     state.countedSteps = [...state.countedSteps, path];
   }

@@ -45,11 +45,16 @@ export function requestResume(
   turn: Turn,
   { intervention, actor, reason, held }: Extract<Signal, { kind: "resumeRequested" }>,
 ): void {
-  const { pause: paused, live } = turn.state;
-  if (paused === null || !intervene(turn, intervention)) return;
-  clearInstanceTimer(turn, "resume");
-  changeStatus(turn, paused.from);
+  if (turn.state.pause === null || !intervene(turn, intervention)) return;
   note(turn, { type: "workflow.resumed", actor, data: { reason } });
+  resume(turn, held);
+}
+
+export function resume(turn: Turn, held: readonly HeldSignal[]): void {
+  const { pause: paused, live } = turn.state;
+  clearInstanceTimer(turn, "resume");
+  if (paused?.cause === "EXHAUSTED") turn.state.error = null;
+  changeStatus(turn, paused?.from ?? "RUNNING");
   const ends = Object.values(live).flatMap((execution): Held[] =>
     execution.heldAt === undefined ? [] : [{ at: execution.heldAt, execution }],
   );
@@ -85,7 +90,7 @@ export function statusOf({ live }: Snapshot): "RUNNING" | "WAITING_FOR_EVENT" {
 }
 
 /** False for one that has been made before, or was thought of at another state of things. */
-function intervene({ state }: Turn, number: number): boolean {
+export function intervene({ state }: Turn, number: number): boolean {
   if (number !== state.interventions + 1) return false;
   state.interventions = number;
   return true;

@@ -2,7 +2,7 @@ import type { Json } from "@millrace/expressions";
 import type { Definition } from "../definition/definition.ts";
 import type { ParentLink, Snapshot } from "../state/snapshot.ts";
 import { failInstance } from "./end.ts";
-import { clockMs, expressionError } from "./evaluate.ts";
+import { after, clockMs, expressionError } from "./evaluate.ts";
 import { openTriggers } from "./listen.ts";
 import type { Turn } from "./turn.ts";
 import { changeStatus, clearInstanceTimer, move, note, setInstanceTimer } from "./turn.ts";
@@ -50,6 +50,7 @@ export function createSnapshot(definition: Definition, instance: NewInstance): S
     compensation: null,
     pause: null,
     interventions: 0,
+    failedAt: null,
     live: {},
     iterations: {},
     completions: 0,
@@ -91,14 +92,18 @@ function exists({ before, entries }: Turn): boolean {
   return before.version > 0 || entries.length > 0;
 }
 
-/** Opens the cancellation triggers and sets the instance timeout. False where their values failed. */
-function listen(turn: Turn): boolean {
-  const { definition, state } = turn;
+/**
+ * Opens the cancellation triggers and sets the instance timeout. It counts from `createdAt`, and from now
+ * where an instance is retried that is past it. False where their values failed.
+ */
+export function listen(turn: Turn): boolean {
+  const { definition, state, now } = turn;
   try {
     const timeoutMs = clockMs(turn, definition.timeout, {}, state.createdAt);
     openTriggers(turn);
     if (timeoutMs !== null) {
-      setInstanceTimer(turn, "timeout", new Date(state.createdAt.getTime() + timeoutMs));
+      const dueAt = new Date(state.createdAt.getTime() + timeoutMs);
+      setInstanceTimer(turn, "timeout", dueAt > now ? dueAt : after(turn, timeoutMs));
     }
     return true;
   } catch (thrown) {

@@ -2,6 +2,7 @@ import type { Json } from "@millrace/expressions";
 import { defined } from "../assert.ts";
 import type { Step, Transitions } from "../definition/definition.ts";
 import type { LiveExecution, Place, WorkflowError } from "../state/snapshot.ts";
+import { executionKey } from "../state/snapshot.ts";
 import { failInstance, failPoisoned } from "./end.ts";
 import { enterStep } from "./enter.ts";
 import { expressionError } from "./evaluate.ts";
@@ -86,10 +87,16 @@ export function goOn(turn: Turn, execution: LiveExecution, output: Json | undefi
 export function leaveHeld(turn: Turn, execution: LiveExecution): void {
   const { heldAt: _heldAt, error, ...settled } = execution;
   removeLive(turn, execution);
+  turn.touched.set(settled.path, executionKey(settled.path, settled.iteration));
   const current = stepOf(turn, settled.stepId);
   if (error === undefined) enter(turn, leave(turn, current, settled));
   else if (error.kind === "POISONED") failPoisoned(turn, settled, error);
   else enter(turn, routeError(turn, current, settled.within, error));
+}
+
+/** It had completed, and could not be left. */
+export function leaveAgain(turn: Turn, current: Step, execution: LiveExecution): void {
+  enter(turn, leave(turn, current, execution));
 }
 
 /** It FAILED for good: the walk goes on at `handler`, else by `onError`, else the branch fails. */

@@ -83,3 +83,9 @@ function pathOfItem(steps: Definition["steps"], mapId: string, from: string): st
   const path = pathOfStep({ steps }, mapId, from);
   return path !== undefined && from.startsWith(`${path}[`) ? path : undefined;
 }
+
+/** Path and iteration of an execution key. */
+export function takeApartKey(key: string): { readonly path: string; readonly iteration: number } {
+  const hash = key.lastIndexOf("#");
+  return { path: key.slice(0, hash), iteration: Number(key.slice(hash + 1)) };
+}

@@ -58,6 +58,7 @@ type Frontier = Pick<
   | "triggerKeys"
   | "pause"
   | "interventions"
+  | "failedAt"
 >;
 
 /**
@@ -105,6 +106,7 @@ interface StoredFrontier {
   readonly triggerKeys?: Snapshot["triggerKeys"];
   readonly pause?: Pause;
   readonly interventions?: number;
+  readonly failedAt?: string;
 }
 
 /**
@@ -125,6 +127,7 @@ const frontierFields: Readonly<Record<keyof StoredFrontier, true>> = {
   triggerKeys: true,
   pause: true,
   interventions: true,
+  failedAt: true,
 };
 
 const liveFields: Readonly<Record<keyof StoredLive, true>> = {
@@ -159,7 +162,7 @@ function othersOf(stored: object, known: object): JsonObject | undefined {
 export function encodeFrontier(snapshot: Snapshot): StoredFrontier {
   const { live, iterations, completions, lastOutput } = snapshot;
   const { completedSteps, countedSteps, begunItems } = snapshot;
-  const { uncertain, timers, triggerKeys, pause, interventions } = snapshot;
+  const { uncertain, timers, triggerKeys, pause, interventions, failedAt } = snapshot;
   return {
     ...snapshot.others,
     format: pause === null ? format : pausedFormat,
@@ -175,6 +178,7 @@ export function encodeFrontier(snapshot: Snapshot): StoredFrontier {
     ...(!isEmpty(triggerKeys) && { triggerKeys }),
     ...(pause !== null && { pause }),
     ...(interventions !== 0 && { interventions }),
+    ...(failedAt !== null && { failedAt }),
   };
 }
 
@@ -221,6 +225,7 @@ export function decodeSnapshot(columns: StoredSnapshot): Snapshot {
     triggerKeys: stored.triggerKeys ?? {},
     pause: stored.pause ?? null,
     interventions: stored.interventions ?? 0,
+    failedAt: stored.failedAt ?? null,
     ...(others !== undefined && { others }),
   };
 }
@@ -319,6 +324,7 @@ export interface Changes {
   readonly triggerKeys?: ObjectChanges<WaitKey>;
   readonly pause?: Pause | null;
   readonly interventions?: number;
+  readonly failedAt?: string | null;
 }
 
 /** What the changes of version 1 start from. */
@@ -358,6 +364,7 @@ export function blankSnapshot(identity: Identity): Snapshot {
     triggerKeys: {},
     pause: null,
     interventions: 0,
+    failedAt: null,
   };
 }
 
@@ -393,6 +400,7 @@ export function changesBetween(previous: Snapshot, next: Snapshot): Changes {
     ...(triggerKeys && { triggerKeys }),
     ...(changed("pause") && { pause: next.pause }),
     ...(changed("interventions") && { interventions: next.interventions }),
+    ...(changed("failedAt") && { failedAt: next.failedAt }),
   };
 }
 

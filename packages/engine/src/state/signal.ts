@@ -108,6 +108,11 @@ export type Signal =
       readonly until: string | null;
     } & Intervention)
   | ({
+      readonly kind: "retryRequested";
+      /** Of the definition's own list; null: where it failed. */
+      readonly fromStepId: string | null;
+    } & Intervention)
+  | ({
       readonly kind: "resumeRequested";
       /** What waits and timers have held, each with the time at which it would have counted. */
       readonly held: readonly HeldSignal[];

@@ -43,6 +43,8 @@ export interface Compensation {
     readonly timestamp: string;
   }[];
   readonly uncertain: readonly string[];
+  /** Execution keys that it has undone, index by index those of `completed`. */
+  readonly undone: readonly string[];
   readonly startedAt: string;
   readonly completedAt: string | null;
 }
@@ -192,6 +194,8 @@ export interface Snapshot {
   readonly pause: Pause | null;
   /** Pauses, resumes, retries and patches so far: each names its number, so that it counts once. */
   readonly interventions: number;
+  /** Of a FAILED instance, the execution of the definition's own list at which it stood. */
+  readonly failedAt: string | null;
   /** What a later release has written and this one does not know: kept as it is. */
   readonly others?: JsonObject;
 

@@ -9,6 +9,7 @@ import type { MemoryInstance } from "../../src/fold.ts";
 import type { Stored } from "./laws.ts";
 import { fired } from "./simulation.ts";
 import type { SetTimer } from "./simulation.ts";
+import { retryRefusal } from "../../src/decide/reopen.ts";
 import { canPause } from "../../src/decide/pause.ts";
 
 /** What can happen to an instance: a worker takes a row or dies with it, or a signal comes in. */
@@ -30,6 +31,7 @@ export function happeningsOf(definition: Definition, stored: Stored): readonly H
       ...childEnds(stored.instance),
       ...cancels(definition, stored),
       ...pauses(stored),
+      ...retries(definition, stored),
     ]),
     ...losses(stored.instance),
   ];
@@ -56,6 +58,15 @@ function pauses({ instance: { snapshot } }: Stored): readonly Signal[] {
   return [
     { kind: "pauseRequested", ...who, until: null },
     { kind: "pauseRequested", ...who, until: tomorrow.toISOString() },
+  ];
+}
+
+function retries({ start }: Definition, { instance: { snapshot } }: Stored): readonly Signal[] {
+  if (retryRefusal(snapshot) !== undefined) return [];
+  const who = { intervention: snapshot.interventions + 1, actor: "user:ada", reason: null };
+  return [
+    { kind: "retryRequested", ...who, fromStepId: null },
+    { kind: "retryRequested", ...who, fromStepId: start },
   ];
 }
 

@@ -1,0 +1,218 @@
+import { expect, test } from "vitest";
+import { define } from "../support/definitions.ts";
+import { simulate } from "../support/simulation.ts";
+import type { Simulation } from "../support/simulation.ts";
+
+const who = { actor: "user:ada", reason: "mended" };
+
+function retry(simulation: Simulation, fromStepId: string | null = null) {
+  const intervention = simulation.snapshot.interventions + 1;
+  return simulation.send({ kind: "retryRequested", intervention, fromStepId, ...who });
+}
+
+/** `a#1 COMPLETED`, … in the order in which they began. */
+function rows({ instance }: Simulation): readonly string[] {
+  return [...instance.executions].map(([key, { status }]) => `${key} ${status}`);
+}
+
+const chain = define({
+  retry: { maxAttempts: 1 },
+  steps: [
+    { stepId: "a", transitions: { default: "b" } },
+    { stepId: "b", input: { seen: "${ steps.a.output }" }, transitions: { default: "c" } },
+    { stepId: "c" },
+  ],
+});
+
+function failedAtB(): Simulation {
+  const simulation = simulate(chain);
+  simulation.start();
+  simulation.succeed("a", 1);
+  simulation.fail("b");
+  return simulation;
+}
+
+test("a retry runs the failed step again, as a new execution, and keeps what was completed", () => {
+  const simulation = failedAtB();
+  const failed = simulation.snapshot;
+  const { inserts } = retry(simulation);
+  const begun = simulation.snapshot;
+  simulation.succeed("b", 2);
+  simulation.succeed("c", 3);
+
+  expect([failed.status, failed.failedAt]).toEqual(["FAILED", "b#1"]);
+  expect([begun.status, begun.error, begun.completedAt]).toEqual(["RUNNING", null, null]);
+  expect(inserts).toMatchObject([{ path: "b", iteration: 2, attempt: 1, input: { seen: 1 } }]);
+  expect(rows(simulation)).toEqual([
+    "a#1 COMPLETED",
+    "b#1 FAILED",
+    "b#2 COMPLETED",
+    "c#1 COMPLETED",
+  ]);
+  expect(simulation.snapshot).toMatchObject({ status: "COMPLETED", output: 3, completedSteps: 3 });
+});
+
+test("a retry from a step that is named runs from there, and counts for progress once", () => {
+  const simulation = failedAtB();
+  retry(simulation, "a");
+  simulation.succeed("a", 7);
+  simulation.succeed("b");
+  simulation.succeed("c");
+
+  expect(rows(simulation).filter((row) => row.startsWith("a"))).toEqual([
+    "a#1 COMPLETED",
+    "a#2 COMPLETED",
+  ]);
+  expect(simulation.snapshot).toMatchObject({ status: "COMPLETED", completedSteps: 3 });
+});
+
+test("a step that was completed and could not be left is left again, and does not run again", () => {
+  const simulation = simulate(
+    define({
+      variables: { next: "oops" },
+      steps: [
+        {
+          stepId: "a",
+          transitions: { conditions: [{ when: "parseJson(variables.next)", to: "b" }] },
+        },
+        { stepId: "b" },
+      ],
+    }),
+  );
+  simulation.start();
+  simulation.succeed("a");
+  const failed = simulation.snapshot;
+
+  retry(simulation);
+
+  expect([failed.status, failed.failedAt]).toEqual(["FAILED", "a#1"]);
+  expect(rows(simulation)).toEqual(["a#1 COMPLETED"]);
+  expect(simulation.snapshot).toMatchObject({ status: "FAILED", error: { kind: "EXPRESSION" } });
+});
+
+test("a PARALLEL in which a branch failed runs again as a whole, its loops counting on", () => {
+  const simulation = simulate(
+    define({
+      retry: { maxAttempts: 1 },
+      steps: [
+        {
+          stepId: "both",
+          type: "PARALLEL",
+          branches: [
+            { name: "l", steps: [{ stepId: "left" }] },
+            { name: "r", steps: [{ stepId: "right" }] },
+          ],
+        },
+      ],
+    }),
+  );
+  simulation.start();
+  simulation.succeed("left");
+  simulation.fail("right");
+  const failed = simulation.snapshot;
+  retry(simulation);
+  simulation.succeed("left");
+  simulation.succeed("right");
+
+  expect(failed.failedAt).toBe("both#1");
+  expect(rows(simulation).slice(3)).toEqual([
+    "both#2 COMPLETED",
+    "both.l.left#2 COMPLETED",
+    "both.r.right#2 COMPLETED",
+  ]);
+  expect(simulation.snapshot).toMatchObject({ status: "COMPLETED", completedSteps: 3 });
+});
+
+test("an instance that ran out of time goes on where it stood, and has its whole time again", () => {
+  const simulation = simulate(
+    define({
+      timeout: "PT1H",
+      cancellationTriggers: [{ eventPattern: "stop", reason: "stopped" }],
+      steps: [{ stepId: "wait", type: "EVENT_WAIT", eventPattern: "paid" }],
+    }),
+  );
+  simulation.start();
+  simulation.elapse("PT2H");
+  const failed = simulation.snapshot;
+  retry(simulation);
+  const [timeout] = [...simulation.timers.values()];
+  const isOpen = simulation.waits.has("$cancel#1");
+  simulation.publish("paid");
+
+  expect([failed.status, failed.failedAt]).toEqual(["FAILED", "wait#1"]);
+  expect(timeout?.dueAt.getTime()).toBe(simulation.now.getTime() + 3_600_000);
+  expect(isOpen).toBe(true);
+  expect(rows(simulation)).toEqual(["wait#1 CANCELLED", "wait#2 COMPLETED"]);
+});
+
+const saga = define({
+  retry: { maxAttempts: 1 },
+  steps: [
+    { stepId: "a", transitions: { default: "b" } },
+    { stepId: "b", transitions: { default: "c" } },
+    { stepId: "c" },
+  ],
+  compensationSteps: [
+    { stepId: "undoA", compensationFor: "a" },
+    { stepId: "undoB", compensationFor: "b" },
+  ],
+});
+
+function failedAtC(): Simulation {
+  const simulation = simulate(saga);
+  simulation.start();
+  simulation.succeed("a");
+  simulation.succeed("b");
+  simulation.fail("c");
+  return simulation;
+}
+
+test("nothing is retried while it is compensated, nor once a step has been undone", () => {
+  const simulation = failedAtC();
+  const during = retry(simulation);
+  simulation.succeed("undoB");
+  simulation.fail("undoA");
+  const after = retry(simulation);
+
+  expect([during.entries, after.entries]).toEqual([[], []]);
+  expect(simulation.snapshot.status).toBe("FAILED");
+});
+
+test("where nothing could be undone it is retried, and undone later as ever", () => {
+  const simulation = failedAtC();
+  simulation.fail("undoB");
+  simulation.fail("undoA");
+  retry(simulation);
+  simulation.fail("c");
+  simulation.succeed("undoB");
+  simulation.succeed("undoA");
+
+  expect(rows(simulation).filter((row) => row.startsWith("undo"))).toEqual([
+    "undoB#1 FAILED",
+    "undoA#1 FAILED",
+    "undoB#2 COMPLETED",
+    "undoA#2 COMPLETED",
+  ]);
+  expect(simulation.snapshot.compensation?.status).toBe("COMPLETED");
+});
+
+test("a failed instance that is cancelled undoes what was not undone, and is CANCELLED", () => {
+  const simulation = failedAtC();
+  simulation.succeed("undoB");
+  simulation.fail("undoA");
+  const failed = simulation.snapshot.compensation?.status;
+  simulation.cancel("give up");
+  const plan = simulation.snapshot.compensation?.plan;
+  simulation.succeed("undoA");
+  const { snapshot } = simulation;
+  simulation.cancel("again");
+
+  expect([failed, plan]).toEqual(["COMPLETED_WITH_ERRORS", ["undoA"]]);
+  expect(snapshot).toMatchObject({
+    status: "CANCELLED",
+    error: null,
+    cancellation: { reason: "give up", requestedBy: "user:ada" },
+    compensation: { status: "COMPLETED", completed: ["undoB", "undoA"], failed: [] },
+  });
+  expect(simulation.snapshot).toBe(snapshot);
+});
