@@ -67,6 +67,11 @@ function reasonView(reason: Reason, status: string): WhyReasonView {
   }
 }
 
+/** Where a step stands: its path, and its pass where it is not the first. */
+function placeOf({ executionId }: { readonly executionId: string }): string {
+  return executionId.replace(/#1$/, "");
+}
+
 function messageOf(reason: Reason, status: string): string {
   switch (reason.kind) {
     case "ENDED":
@@ -78,31 +83,31 @@ function messageOf(reason: Reason, status: string): string {
     case "PAUSED":
       return pausedText(reason);
     case "NO_WORKER_KNOWS_TASK":
-      return `Step ${reason.stepId} waits since ${reason.since.toISOString()} for a worker that knows task ${reason.taskId}: no live worker on queue ${reason.queue} does.`;
+      return `Step ${placeOf(reason)} waits since ${reason.since.toISOString()} for a worker that knows task ${reason.taskId}: no live worker on queue ${reason.queue} does.`;
     case "NO_WORKER_FOR_QUEUE":
-      return `Step ${reason.stepId} is queued since ${reason.since.toISOString()}, and no live worker serves queue ${reason.queue}.`;
+      return `Step ${placeOf(reason)} is queued since ${reason.since.toISOString()}, and no live worker serves queue ${reason.queue}.`;
     case "QUEUED":
-      return `Step ${reason.stepId} is queued on ${reason.queue} since ${reason.since.toISOString()}; ${reason.workers.length} live workers can take it.`;
+      return `Step ${placeOf(reason)} is queued on ${reason.queue} since ${reason.since.toISOString()}; ${reason.workers.length} live workers can take it.`;
     case "RUNNING":
-      return `Step ${reason.stepId} runs on worker ${reason.workerId ?? "?"} since ${time(reason.since) ?? "now"}, attempt ${reason.attempt}.`;
+      return `Step ${placeOf(reason)} runs on worker ${reason.workerId ?? "?"} since ${time(reason.since) ?? "now"}, attempt ${reason.attempt}.`;
     case "WORKER_LOST":
-      return `Step ${reason.stepId} was taken by worker ${reason.workerId ?? "?"}, which is silent; another one takes it over.`;
+      return `Step ${placeOf(reason)} was taken by worker ${reason.workerId ?? "?"}, which is silent; another one takes it over.`;
     case "AWAITED":
-      return `Step ${reason.stepId} was running when the instance ended as ${status}; it is awaited until ${time(reason.until) ?? "its end"} before the compensation is planned.`;
+      return `Step ${placeOf(reason)} was running when the instance ended as ${status}; it is awaited until ${time(reason.until) ?? "its end"} before the compensation is planned.`;
     case "RETRYING":
-      return `Step ${reason.stepId} failed${reason.error === null ? "" : ` with ${reason.error.type}`}; attempt ${reason.attempt} follows at ${time(reason.until) ?? "once"}.`;
+      return `Step ${placeOf(reason)} failed${reason.error === null ? "" : ` with ${reason.error.type}`}; attempt ${reason.attempt} follows at ${time(reason.until) ?? "once"}.`;
     case "DELAY":
-      return `Step ${reason.stepId} waits until ${time(reason.until) ?? "its time"}.`;
+      return `Step ${placeOf(reason)} waits until ${time(reason.until) ?? "its time"}.`;
     case "CHILD_WORKFLOW": {
-      const { stepId, childWorkflowId, childId, childStatus, since, until } = reason;
+      const { childWorkflowId, childId, childStatus, since, until } = reason;
       const state = childStatus === null ? "about to be started" : childStatus;
       const end = until === null ? "" : `, until ${until.toISOString()} at most`;
-      return `Step ${stepId} waits since ${since.toISOString()} for its child ${childId} of workflow ${childWorkflowId}, which is ${state}${end}.`;
+      return `Step ${placeOf(reason)} waits since ${since.toISOString()} for its child ${childId} of workflow ${childWorkflowId}, which is ${state}${end}.`;
     }
     case "EVENT_WAIT":
-      return `Step ${reason.stepId} waits since ${reason.since.toISOString()} for an event ${reason.pattern}${reason.filledIn === null ? "" : ` with ${reason.filledIn}`}${reason.until === null ? "" : `, until ${reason.until.toISOString()}`}.`;
+      return `Step ${placeOf(reason)} waits since ${reason.since.toISOString()} for an event ${reason.pattern}${reason.filledIn === null ? "" : ` with ${reason.filledIn}`}${reason.until === null ? "" : `, until ${reason.until.toISOString()}`}.`;
     case "EVENT_TAKEN":
-      return `Step ${reason.stepId} has its event, which is about to be applied.`;
+      return `Step ${placeOf(reason)} has its event, which is about to be applied.`;
   }
 }
 

@@ -29,10 +29,10 @@ function print(output: Output, view: CompensationPlanView, most: number): void {
   const { steps, awaited, skipped, failed, cancellable, status } = view;
   if (!cancellable) output.note(`The instance is ${status}: it can no longer be cancelled.`);
   else if (steps.length === 0) output.note("A cancel would undo nothing.");
-  const rows = steps.map(({ stepId, compensationFor, taskId, input, error }, index) => [
+  const rows = steps.map(({ stepId, executionId, taskId, input, error }, index) => [
     String(index + 1),
     printable(stepId),
-    printable(compensationFor),
+    placeText(executionId),
     printable(taskId),
     error ? `would fail: ${printable(error.message)}` : jsonLine(input, most),
   ]);
@@ -40,8 +40,8 @@ function print(output: Output, view: CompensationPlanView, most: number): void {
     const header = ["", "STEP", "UNDOES", "TASK", "INPUT"];
     for (const line of table(header, rows, [""])) output.line(line);
   }
-  for (const { stepId, compensatedBy, until } of awaited) {
-    const step = printable(stepId);
+  for (const { executionId, compensatedBy, until } of awaited) {
+    const step = placeText(executionId);
     output.note(
       `${step} is running: it would be awaited until ${timeText(until)} UTC, and if it succeeds be undone first by ${printable(compensatedBy)}.`,
     );
@@ -50,4 +50,9 @@ function print(output: Output, view: CompensationPlanView, most: number): void {
   for (const { stepId, error } of failed) {
     output.note(`${printable(stepId)} would fail: ${printable(error.message)}`);
   }
+}
+
+/** Where the execution stands: its path, and its pass where it is not the first. */
+function placeText(executionId: string): string {
+  return printable(executionId.replace(/#1$/, ""));
 }
