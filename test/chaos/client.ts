@@ -17,12 +17,13 @@ export interface LoggingClient {
 
 export interface Request {
   readonly operation: Operation;
-  readonly method: "GET" | "POST" | "PUT";
+  readonly method: "GET" | "POST" | "PUT" | "PATCH";
   readonly path: string;
   readonly subject: string;
   readonly caseNumber?: number;
   readonly body?: unknown;
   readonly idempotencyKey?: string;
+  readonly ifMatch?: number;
 }
 
 export interface Answer {
@@ -44,7 +45,7 @@ export function openClient({ apiUrls, log, deadline }: ClientOptions): LoggingCl
   let turn = 0;
 
   async function once(request: Request): Promise<Answer | undefined> {
-    const { operation, subject, caseNumber, method, path, body, idempotencyKey } = request;
+    const { operation, subject, caseNumber, method, path, body } = request;
     const apiUrl = apiUrls[turn++ % apiUrls.length] ?? "";
     const sentAt = Date.now();
     const keep = (outcome: Partial<RequestRecord> & Pick<RequestRecord, "status">) =>
@@ -54,7 +55,8 @@ export function openClient({ apiUrls, log, deadline }: ClientOptions): LoggingCl
         method,
         headers: {
           ...(body === undefined ? {} : { "content-type": "application/json" }),
-          ...(idempotencyKey === undefined ? {} : { "idempotency-key": idempotencyKey }),
+          ...(request.idempotencyKey && { "idempotency-key": request.idempotencyKey }),
+          ...(request.ifMatch !== undefined && { "if-match": `"${request.ifMatch}"` }),
         },
         ...(body === undefined ? {} : { body: JSON.stringify(body) }),
         signal: AbortSignal.timeout(timeoutMs),
@@ -105,6 +107,9 @@ function shown(operation: Operation, { status, body }: Answer): Partial<RequestR
       return { seen: (body as { items: readonly InstanceView[] }).items.map(seenOf) };
     case "start":
     case "cancel":
+    case "pause":
+    case "resume":
+    case "patch":
     case "look":
       return { seen: [seenOf(body as InstanceView)] };
   }

@@ -222,6 +222,45 @@ const parent: WorkflowDefinition = {
   ],
 };
 
+/** One branch tells the other one to go on. */
+const emitting: WorkflowDefinition = {
+  id: "emitting",
+  retry,
+  steps: [
+    {
+      stepId: "fork",
+      type: "PARALLEL",
+      branches: [
+        {
+          name: "x",
+          steps: [
+            {
+              stepId: "hear",
+              type: "EVENT_WAIT",
+              eventPattern: "chaos.told",
+              eventCondition: "event.payload.key === input.key",
+            },
+          ],
+        },
+        {
+          name: "y",
+          steps: [
+            task("before", { next: "tell" }),
+            {
+              stepId: "tell",
+              type: "EMIT_EVENT",
+              eventPattern: "chaos.told",
+              payload: { key: "${ input.key }" },
+            },
+          ],
+        },
+      ],
+      ...to("after"),
+    },
+    task("after"),
+  ],
+};
+
 /** In the order in which they are registered: a child before its parent. */
 export const DEFINITIONS: readonly WorkflowDefinition[] = [
   chain(1),
@@ -237,6 +276,7 @@ export const DEFINITIONS: readonly WorkflowDefinition[] = [
   cancelled,
   child,
   parent,
+  emitting,
   parallel("parallel_all", "ALL"),
   parallel("parallel_any", "ANY"),
   parallel("parallel_two", { count: 2 }),

@@ -25,6 +25,8 @@ export interface CasePlan {
  * - `race`: the event comes about when the wait times out; `race_cancelled` is cancelled then, too.
  * - `cancelled`: while its second step runs. The sagas: while they hold, or before; `saga_triggered` by
  *   an event.
+ * - `paused` and `paused_wait` stand still for a while; the latter is sent its event meanwhile. `patched`
+ *   gets a variable while it waits. `emitting` waits for what it publishes itself.
  * - `parent`: waits for a child; `parent_cancelled` is cancelled about then.
  */
 export const SCENARIOS = [
@@ -42,6 +44,10 @@ export const SCENARIOS = [
   "saga_triggered",
   "saga_of_branches",
   "cancelled",
+  "paused",
+  "paused_wait",
+  "patched",
+  "emitting",
   "parent",
   "parent_cancelled",
   "parallel_all",
@@ -92,6 +98,13 @@ function planCase(random: Random, number: number, atMs: number, key: string): Ca
       return plan("delay", { delay: seconds(random.whole(200, 6_000)) });
     case "retried":
       return plan("retried", { failures: random.whole(0, 4) });
+    case "paused":
+      return plan("chain", {}, random.whole(0, 600));
+    case "paused_wait":
+    case "patched":
+      return plan("wait", {}, random.whole(0, 600));
+    case "emitting":
+      return plan("emitting");
     case "parent":
       return plan("parent");
     case "parent_cancelled":

@@ -103,6 +103,26 @@ async function drive(plan: CasePlan, client: LoggingClient, deadline: () => numb
       await sleep(plan.pauseMs);
       await one.publish("chaos.stop");
       break;
+    case "paused":
+      await one.start();
+      await one.change("pause");
+      await sleep(plan.pauseMs);
+      await one.change("resume");
+      break;
+    case "paused_wait":
+      await one.start();
+      await one.until(({ waiting }) => waiting.includes("wait"));
+      await one.change("pause");
+      await one.publish();
+      await sleep(plan.pauseMs);
+      await one.change("resume");
+      break;
+    case "patched":
+      await one.start();
+      await one.until(({ waiting }) => waiting.includes("wait"));
+      await one.patch();
+      await one.publish();
+      break;
     case "parent_cancelled":
       await one.start();
       await sleep(plan.pauseMs);
@@ -113,6 +133,7 @@ async function drive(plan: CasePlan, client: LoggingClient, deadline: () => numb
       break;
     case "chain":
     case "delay":
+    case "emitting":
     case "parent":
     case "retried":
     case "parallel_all":
@@ -145,6 +166,17 @@ function openCase(plan: CasePlan, client: LoggingClient, deadline: () => number)
       subject: id ?? "",
       caseNumber,
     });
+  const change = async (operation: "cancel" | "pause" | "resume", body: object = {}) =>
+    isOver()
+      ? undefined
+      : client.insist({
+          operation,
+          method: "POST",
+          path: `/v1/instances/${id}/${operation}`,
+          subject: id ?? "",
+          caseNumber,
+          body,
+        });
   const isOver = () => id === undefined || performance.now() > deadline();
   return {
     async start() {
@@ -164,17 +196,28 @@ function openCase(plan: CasePlan, client: LoggingClient, deadline: () => number)
         caseNumber,
         body: { id: `event-${key}`, pattern, payload: { key } },
       }),
-    cancel: async () =>
-      isOver()
-        ? undefined
-        : client.insist({
-            operation: "cancel",
-            method: "POST",
-            path: `/v1/instances/${id}/cancel`,
+    change,
+    cancel: () => change("cancel", { reason: "chaos" }),
+    /** Sets a variable, at the version that it has just read, until that was the latest. */
+    async patch() {
+      while (!isOver()) {
+        const seen = seenIn(await look(0));
+        if (seen?.isSettled) return;
+        const answer =
+          seen &&
+          (await client.once({
+            operation: "patch",
+            method: "PATCH",
+            path: `/v1/instances/${id}`,
             subject: id ?? "",
             caseNumber,
-            body: { reason: "chaos" },
-          }),
+            body: { state: { variables: { note: key } } },
+            ifMatch: seen.version,
+          }));
+        if (answer && answer.status < 500 && answer.status !== 412) return;
+        await sleep(200);
+      }
+    },
     /** Looks until the instance stands there, or has ended. */
     async until(isThere: (seen: Seen) => boolean) {
       for (let pauseMs = 100; !isOver(); pauseMs = Math.min(pauseMs * 1.5, 1_000)) {

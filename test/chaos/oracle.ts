@@ -5,6 +5,7 @@ import { checkCompensation } from "./oracle/compensation.ts";
 import { evidenceOf, type Evidence } from "./oracle/evidence.ts";
 import { checkExecutions } from "./oracle/executions.ts";
 import { checkJoins } from "./oracle/joins.ts";
+import { checkChanges } from "./oracle/changes.ts";
 import { checkLives } from "./oracle/lives.ts";
 import { checkTimers } from "./oracle/timers.ts";
 import { checkWaits } from "./oracle/waits.ts";
@@ -33,6 +34,7 @@ const CHECKS: readonly Check[] = [
   checkChildren,
   checkCompensation,
   checkCancels,
+  checkChanges,
 ];
 
 /**

@@ -17,7 +17,16 @@ export interface RunRecord {
   readonly instances: readonly InstanceRecord[];
 }
 
-export type Operation = "start" | "publish" | "cancel" | "look" | "register" | "watch";
+export type Operation =
+  | "start"
+  | "publish"
+  | "cancel"
+  | "pause"
+  | "resume"
+  | "patch"
+  | "look"
+  | "register"
+  | "watch";
 
 /** One request, as the client saw it. */
 export interface RequestRecord {

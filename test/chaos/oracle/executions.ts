@@ -32,19 +32,22 @@ function keyFindings({ told }: Evidence): readonly Finding[] {
   ];
 }
 
-function stepFindings(evidence: Evidence, step: string, view: StepView): readonly Finding[] {
-  const runs = entriesOf(evidence, "run", step);
+function stepFindings(evidence: Evidence, name: string, view: StepView): readonly Finding[] {
+  const { step, branch } = placeOf(name);
+  const ofPlace = (kind: string) =>
+    entriesOf(evidence, kind, step).filter(
+      (entry) => branch === undefined || entry.branch === branch,
+    );
+  const runs = ofPlace("run");
   const isTask = view.type === "TASK" || view.type === undefined;
   if (!isTask) return [];
   const findings: Finding[] = [];
   if (view.status === "COMPLETED") {
-    const outcome = evidence.told.find(({ seq }) => seq === recordIn(view.output));
-    const isItsOwn =
-      outcome?.kind === "outcome" && outcome.step === step && outcome.attempt === view.attempts;
-    if (!isItsOwn) {
+    const outcome = ofPlace("outcome").find(({ seq }) => seq === recordIn(view.output));
+    if (outcome?.attempt !== view.attempts) {
       findings.push([
         "P3",
-        `the output of ${step} names entry ${recordIn(view.output)} of the ledger, which is not an outcome of its attempt ${view.attempts}`,
+        `the output of ${name} names entry ${recordIn(view.output)} of the ledger, which is not an outcome of its attempt ${view.attempts}`,
       ]);
     }
   }
@@ -61,7 +64,7 @@ function stepFindings(evidence: Evidence, step: string, view: StepView): readonl
     ]);
   }
   for (const { attempt } of runs) {
-    const failed = entriesOf(evidence, "failed", step).some((each) => each.attempt === attempt - 1);
+    const failed = ofPlace("failed").some((each) => each.attempt === attempt - 1);
     if (attempt > 1 && !failed) {
       findings.push([
         "P3",
@@ -71,6 +74,12 @@ function stepFindings(evidence: Evidence, step: string, view: StepView): readonl
     }
   }
   return findings;
+}
+
+/** `items[2].item` is the step `item` of the item 2, and told as such; others go by their step. Without an item it may be any. */
+function placeOf(name: string): { readonly step: string; readonly branch: string | undefined } {
+  const inItem = /\[(\d+)\]\.(\w+)$/.exec(name);
+  return { step: inItem?.[2] ?? name.split(".").at(-1) ?? name, branch: inItem?.[1] };
 }
 
 /** By the load's plan: three at most, and one more than are told to fail. */

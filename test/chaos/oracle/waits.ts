@@ -68,6 +68,8 @@ function mustBeMet(evidence: Evidence): boolean | undefined {
   const firstStart = requests.find(({ operation }) => operation === "start");
   if (!published || !firstPublish || !firstStart) return undefined;
   switch (plan.scenario) {
+    case "paused_wait":
+    case "patched":
     case "wait": {
       const isSeenBefore = requests.some(
         ({ answeredAt, seen = [] }) =>

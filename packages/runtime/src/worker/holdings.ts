@@ -11,8 +11,12 @@ export interface Holdings {
   remove(held: Held): void;
   all(): readonly Held[];
   find(tenantId: string, instanceId: string, path: string, iteration: number): Held | undefined;
-  /** Their results no longer count: another worker has, or will have, all of them. */
-  abortAll(reason: string): void;
+  /**
+   * What was taken under this id no longer counts: another worker has, or will have, all of it. What the
+   * process has taken under a newer id is its own, and goes on: a handler that was told to stop fails,
+   * and with the row still its own that would be an attempt of the step.
+   */
+  abortOf(workerId: string, reason: string): void;
 }
 
 export function openHoldings(): Holdings {
@@ -28,8 +32,10 @@ export function openHoldings(): Holdings {
     all: () => [...held.values()],
     find: (tenantId, instanceId, path, iteration) =>
       held.get(`${tenantId}/${instanceId}/${executionKey(path, iteration)}`),
-    abortAll(reason) {
-      for (const { abort } of held.values()) abort.abort(new Error(reason));
+    abortOf(workerId, reason) {
+      for (const holding of held.values()) {
+        if (holding.workerId === workerId) holding.abort.abort(new Error(reason));
+      }
     },
   };
 }

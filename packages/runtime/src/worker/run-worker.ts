@@ -80,7 +80,7 @@ export async function runWorker(
     worker.id = newWorkerId();
     // Before their handlers hear of it: what a handler makes of its abort is not the step's failure.
     const released = await persistently(log, () => releaseSteps(database.db, former));
-    holdings.abortAll("the worker was away too long; others have its steps");
+    holdings.abortOf(former, "the worker was away too long; others have its steps");
     await enqueueDue(services, released);
     await persistently(log, () => register(worker));
     return worker.id;
@@ -249,6 +249,6 @@ async function finishWithin(
 async function handBack({ services, holdings, id }: WorkerState): Promise<void> {
   // Before their handlers hear of it: what a handler makes of its abort is not the step's failure.
   const released = await releaseSteps(services.database.db, id);
-  holdings.abortAll("the worker is shutting down");
+  holdings.abortOf(id, "the worker is shutting down");
   await enqueueDue(services, released);
 }

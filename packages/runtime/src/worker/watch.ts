@@ -44,7 +44,8 @@ export function startWatch(worker: WorkerState): Loop {
 }
 
 async function abortLost({ services, holdings, id }: WorkerState): Promise<void> {
-  const all = holdings.all();
+  // What was taken under a former id is given back before its handlers hear of it: run-worker.ts.
+  const all = holdings.all().filter(({ workerId }) => workerId === id);
   if (all.length === 0) return;
   for (const lost of await lostHolds(services.database.db, id, all.map(heldStepOf))) {
     const { tenantId, instanceId, path, iteration, fence } = lost;
