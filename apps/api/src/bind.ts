@@ -15,6 +15,7 @@ import {
   startInstance,
   startInstances,
   stateAt,
+  waitCondition,
   waitUntilSettled,
   watchServices,
   whyInstance,
@@ -217,10 +218,7 @@ async function factsOf(services: Services, { snapshot }: InstanceRead): Promise<
   const { definition } = await services.definitions.get(tenantId, workflowId, workflowVersion);
   return {
     size: definition.size,
-    conditionOf(stepId) {
-      const step = definition.steps.get(stepId);
-      return step?.type === "EVENT_WAIT" ? step.eventCondition?.source : undefined;
-    },
+    conditionOf: (wait) => waitCondition(definition, wait),
   };
 }
 

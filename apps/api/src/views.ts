@@ -13,14 +13,20 @@ import type {
   WaitView,
 } from "@millrace/contract";
 import type { Published } from "@millrace/runtime";
-import type { InstanceRead, ListedStep, StepRead, StoredDefinition } from "@millrace/store";
+import type {
+  InstanceRead,
+  ListedStep,
+  StepRead,
+  StoredDefinition,
+  WaitRead,
+} from "@millrace/store";
 
 /** What an instance's definition adds to its view. */
 export interface DefinitionFacts {
   /** Steps, for progress. */
   readonly size: number;
-  /** Source of the condition of an EVENT_WAIT step, where it has one. */
-  conditionOf(stepId: string): string | undefined;
+  /** Source of a wait's condition, where it has one. */
+  conditionOf(wait: WaitRead): string | undefined;
 }
 
 /** Rows as CONTRACT 3 shows them. Times are ISO 8601, what is absent is null. */
@@ -157,13 +163,14 @@ function waitViews(
   const events = waits.flatMap((wait): WaitView[] => {
     const { stepId, purpose, matchedEventId, pattern, openedAt } = wait;
     if (purpose !== "STEP" || stepId === null || matchedEventId !== null) return [];
-    const condition = definition.conditionOf(stepId);
-    const until = endOf("wait", executionId(wait));
+    const condition = definition.conditionOf(wait);
+    const at = { path: wait.executionPath, iteration: wait.iteration };
+    const until = endOf("wait", executionId(at));
     return [
       {
         stepId,
-        ...(wait.path !== stepId && { path: wait.path }),
-        executionId: executionId(wait),
+        ...(at.path !== stepId && { path: at.path }),
+        executionId: executionId(at),
         kind: "EVENT",
         eventPattern: pattern,
         ...(condition !== undefined && { eventCondition: condition }),

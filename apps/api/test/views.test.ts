@@ -9,7 +9,7 @@ const iso = (second: number) => at(second).toISOString();
 
 const definition: DefinitionFacts = {
   size: 5,
-  conditionOf: (stepId) => (stepId === "pay" ? "event.payload.ok" : undefined),
+  conditionOf: ({ stepId }) => (stepId === "pay" ? "event.payload.ok" : undefined),
 };
 
 function read({
@@ -280,6 +280,7 @@ test("a MAP says what has come of its items, and how many are at work", () => {
 test("waitingFor names open event waits and delays, with when they end", () => {
   const wait = {
     path: "pay",
+    executionPath: "pay",
     iteration: 1,
     stepId: "pay",
     pattern: "paid",

@@ -18,6 +18,8 @@ export const BOUNDS = {
   errorHandlers: 100,
   errorNames: 100,
   triggers: 1_000,
+  /** Events that one EVENT_WAIT waits for. */
+  awaitedEvents: 100,
   variables: 1_000,
   tags: 100,
 

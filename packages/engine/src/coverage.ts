@@ -32,7 +32,9 @@ function transitionsOf({ steps }: Definition): readonly (readonly [string, strin
       ...transitions.conditions.map(({ to }) => to),
       transitions.default,
       ...onError.map(({ to }) => to),
-      step.type === "EVENT_WAIT" ? step.eventTimeout?.timeoutHandlerStepId : undefined,
+      ...(step.type === "EVENT_WAIT"
+        ? [step.eventTimeout?.timeoutHandlerStepId, ...step.events.map((event) => event.to)]
+        : []),
     ];
     for (const to of targets) if (to !== undefined) edges.set(edgeKey(stepId, to), [stepId, to]);
   }

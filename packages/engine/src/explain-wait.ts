@@ -3,12 +3,11 @@ import type { ExplainedCondition } from "@millrace/expressions";
 import { MissingReads, scopeFor } from "./decide/scope.ts";
 import { openTurn } from "./decide/turn.ts";
 import { isValueError } from "./decide/evaluate.ts";
-import { matcherOf } from "./decide/wait.ts";
+import { liveOf, matcherOf } from "./decide/wait.ts";
 import type { WaitRef } from "./decide/wait.ts";
 import type { Definition } from "./definition/definition.ts";
 import type { Needs, Reads } from "./state/reads.ts";
 import type { EventFact } from "./state/signal.ts";
-import { executionKey } from "./state/snapshot.ts";
 import type { Snapshot } from "./state/snapshot.ts";
 
 /**
@@ -27,7 +26,7 @@ export function explainWait(
   if (condition === undefined) return undefined;
   try {
     const turn = openTurn(definition, snapshot, reads, now);
-    const { within } = snapshot.live[executionKey(wait.path, wait.iteration)] ?? {};
+    const { within } = liveOf(snapshot, wait) ?? {};
     const context = { ...(event && { event }), ...(within && { within }) };
     return explainCondition(condition, scopeFor(turn, condition, context));
   } catch (thrown) {

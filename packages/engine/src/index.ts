@@ -82,7 +82,7 @@ export {
   parseDuration,
 } from "./definition/duration.ts";
 export type { Duration } from "./definition/duration.ts";
-export { isInItem, pathOfStep, stepIdOf } from "./definition/paths.ts";
+export { executionOfWait, isInItem, pathOfStep, stepIdOf } from "./definition/paths.ts";
 export { childWorkflowsOf } from "./definition/child-workflows.ts";
 export type { ChildWorkflow } from "./definition/child-workflows.ts";
 export { compileDefinition } from "./definition/compile.ts";

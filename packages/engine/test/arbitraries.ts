@@ -127,9 +127,7 @@ function stepsOf(
     transitions,
   });
 
-  const eventWait = fc.record({
-    ...common,
-    type: fc.constant("EVENT_WAIT" as const),
+  const matcher = {
     eventPattern: fc.constantFrom("go", "go.*", "${ input.pattern }"),
     eventCondition: oneIn(
       2,
@@ -140,6 +138,11 @@ function stepsOf(
         "event.payload.s === steps.s1.output.id && event.payload.n > 0",
       ),
     ),
+  };
+
+  const waitFields = {
+    ...common,
+    type: fc.constant("EVENT_WAIT" as const),
     eventTimeout: oneIn(
       2,
       fc.record({ duration, timeoutHandlerStepId: target }, { requiredKeys: ["duration"] }),
@@ -148,7 +151,25 @@ function stepsOf(
     lookback: oneIn(3, fc.constantFrom("instance", "PT1H")),
     ...clocks,
     transitions,
-  });
+  };
+
+  const eventWait = fc.record({ ...matcher, ...waitFields });
+
+  const eventsWait = fc.oneof(
+    fc.record({
+      ...waitFields,
+      mode: oneIn(2, fc.constant("ANY" as const)),
+      events: fc.array(fc.record({ ...matcher, to: oneIn(2, target) }), {
+        minLength: 1,
+        maxLength: 3,
+      }),
+    }),
+    fc.record({
+      ...waitFields,
+      mode: fc.constant("ALL" as const),
+      events: fc.array(fc.record(matcher), { minLength: 1, maxLength: 3 }),
+    }),
+  );
 
   const choice = fc.record({
     ...common,
@@ -208,6 +229,7 @@ function stepsOf(
   return fc.oneof(
     { weight: 5, arbitrary: task },
     { weight: 3, arbitrary: eventWait },
+    { weight: 2, arbitrary: eventsWait },
     { weight: 2, arbitrary: child },
     { weight: 2, arbitrary: choice },
     { weight: 2, arbitrary: delay },
@@ -278,6 +300,7 @@ interface AnyStep {
   readonly default?: string;
   readonly onError?: readonly { readonly to: string }[];
   readonly eventTimeout?: { readonly timeoutHandlerStepId?: string };
+  readonly events?: readonly { readonly to?: string }[];
   readonly branches?: readonly { readonly name: string; readonly steps: readonly object[] }[];
   readonly steps?: readonly object[];
 }
@@ -303,6 +326,7 @@ function renamed(given: object, name: (id: string) => string): object {
       conditions: to(transitions.conditions),
     },
     choices: to(each.choices),
+    events: each.events?.map((event) => ({ ...event, to: event.to && name(event.to) })),
     default: each.default && name(each.default),
     onError: to(each.onError),
     eventTimeout: eventTimeout && {

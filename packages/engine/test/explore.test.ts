@@ -327,3 +327,42 @@ test("of a child's end and a cancel one wins, and a child that completed in spit
   );
   expect(told).toHaveLength(1);
 });
+
+test("of two events, the clock and a cancel, the first takes the wait; all of them are needed where both events are", () => {
+  const ends = (mode: "ANY" | "ALL") => {
+    const definition = define({
+      steps: [
+        {
+          stepId: "wait",
+          type: "EVENT_WAIT",
+          mode,
+          events: [{ eventPattern: "paid" }, { eventPattern: "packed" }],
+          eventTimeout: { duration: "PT1H", timeoutHandlerStepId: "late" },
+        },
+        { stepId: "late", type: "SET", variables: { late: true } },
+      ],
+    });
+    const matched = (path: string) =>
+      ({ kind: "eventMatched", path, iteration: 1, event }) as const;
+    const { settled, moves } = explore(definition, [
+      { kind: "started" },
+      matched("wait|00"),
+      matched("wait|01"),
+      timer("wait", "wait"),
+      cancel,
+    ]);
+    expect(moves.every(({ to }) => to.waits.size <= 2)).toBe(true);
+    return endsOf(settled);
+  };
+
+  expect(ends("ANY")).toEqual([
+    "CANCELLED: wait CANCELLED",
+    "COMPLETED: wait COMPLETED",
+    "COMPLETED: wait FAILED, late COMPLETED",
+  ]);
+  expect(ends("ALL")).toEqual([
+    "CANCELLED: wait CANCELLED",
+    "COMPLETED: wait COMPLETED",
+    "COMPLETED: wait FAILED, late COMPLETED",
+  ]);
+});

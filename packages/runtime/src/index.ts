@@ -41,7 +41,7 @@ export { simulateDefinition } from "./simulate-definition.ts";
 export type { SimulationRequest } from "./simulate-definition.ts";
 export { stateAt } from "./state-at.ts";
 export type { ExecutionAt, StateAt } from "./state-at.ts";
-export { whyInstance } from "./why.ts";
+export { waitCondition, whyInstance } from "./why.ts";
 export type { NearMiss, Reason, Why } from "./why.ts";
 export { waitUntilSettled } from "./wait-until-settled.ts";
 export { runWorker } from "./worker/run-worker.ts";

@@ -1,4 +1,11 @@
-import { explainWait, hasOpenDeadLetter, isSettled, mergeReads, noReads } from "@millrace/engine";
+import {
+  explainWait,
+  hasOpenDeadLetter,
+  isSettled,
+  matcherOf,
+  mergeReads,
+  noReads,
+} from "@millrace/engine";
 import type {
   Definition,
   EventFact,
@@ -282,23 +289,28 @@ async function waitReason(
   isExplained: boolean,
 ): Promise<Reason> {
   const { pattern, openedAt: since, matchedEventId } = wait;
+  const place = { path: wait.executionPath, iteration: wait.iteration };
   const explain = (event?: EventFact) => explained(services, definition, read, wait, event);
   const taken = matchedEventId !== null;
   const misses = isExplained && !taken ? await nearMisses(services, read, wait, explain) : [];
-  const step = definition.steps.get(wait.stepId ?? "");
-  const condition = step?.type === "EVENT_WAIT" ? step.eventCondition?.source : undefined;
+  const condition = waitCondition(definition, wait);
   return {
     stepId: wait.stepId ?? "",
-    executionId: `${wait.path}#${wait.iteration}`,
+    executionId: `${wait.executionPath}#${wait.iteration}`,
     isCompensation: false,
     kind: taken ? "EVENT_TAKEN" : "EVENT_WAIT",
     pattern,
     condition: condition ?? null,
     filledIn: (isExplained ? (await explain())?.filledIn : undefined) ?? null,
     since,
-    until: dueAt(read, wait, "wait") ?? dueAt(read, wait, "total"),
+    until: dueAt(read, place, "wait") ?? dueAt(read, place, "total"),
     nearMisses: misses,
   };
+}
+
+/** The source of a wait's condition, where it has one. */
+export function waitCondition(definition: Definition, wait: WaitRef): string | undefined {
+  return matcherOf(definition, wait)?.eventCondition?.source;
 }
 
 type Explain = (event?: EventFact) => ReturnType<typeof explained>;

@@ -38,7 +38,7 @@ type Options<Step, Given extends string> = Readonly<
 
 export type TaskOptions<Input> = Options<TaskStep, "taskId" | "input"> &
   Continuation & { readonly input?: Expressed<Input> | undefined };
-export type EventWaitOptions = Options<EventWaitStep, "eventPattern"> & Continuation;
+export type EventWaitOptions = Options<EventWaitStep, "eventPattern" | "events"> & Continuation;
 export type DelayOptions = Options<DelayStep, never> & Continuation;
 export type ChoiceOptions = Options<ChoiceStep, "choices">;
 export type SetOptions = Options<SetStep, "variables"> & Continuation;
@@ -70,6 +70,15 @@ export class StepChain {
 
   waitForEvent(stepId: string, eventPattern: string, options: EventWaitOptions = {}): this {
     return this.#add("EVENT_WAIT", stepId, { eventPattern }, options);
+  }
+
+  /** @param events With `mode: "ANY"` (default) the first of them, with `"ALL"` each of them. */
+  waitForEvents(
+    stepId: string,
+    events: NonNullable<EventWaitStep["events"]>,
+    options: EventWaitOptions = {},
+  ): this {
+    return this.#add("EVENT_WAIT", stepId, { events }, options);
   }
 
   delay(stepId: string, options: DelayOptions): this {

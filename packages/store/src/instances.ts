@@ -1,4 +1,4 @@
-import { executionKey } from "@millrace/engine";
+import { executionKey, executionOfWait } from "@millrace/engine";
 import type { ItemCounts, Snapshot, StepStatus, TimerKind, WorkflowError } from "@millrace/engine";
 import { childrenOf, placeName } from "./children.ts";
 import type { ChildLink, StepPlace } from "./children.ts";
@@ -65,6 +65,8 @@ export interface StepRead {
 
 export interface WaitRead {
   readonly path: string;
+  /** Of the execution that waits: several waits may be of one. */
+  readonly executionPath: string;
   readonly iteration: number;
   readonly stepId: string | null;
   readonly purpose: "STEP" | "CANCEL";
@@ -324,6 +326,7 @@ const openWaits = `select w.tenant_id, w.instance_id, w.path, w.iteration, w.ste
 function waitReadOf(row: WaitRow): WaitRead {
   return {
     path: row.path,
+    executionPath: executionOfWait(row.path).path,
     iteration: row.iteration,
     stepId: row.step_id,
     purpose: row.purpose as WaitRead["purpose"],
@@ -427,7 +430,14 @@ export function instanceReadOf({ decision, at, create }: Commit): InstanceRead {
       ? []
       : commands.flatMap((command) =>
           command.kind === "openWait"
-            ? [{ ...command.wait, openedAt: at, matchedEventId: null }]
+            ? [
+                {
+                  ...command.wait,
+                  executionPath: executionOfWait(command.wait.path).path,
+                  openedAt: at,
+                  matchedEventId: null,
+                },
+              ]
             : [],
         ),
     timers: isOver

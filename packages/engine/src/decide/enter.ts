@@ -8,8 +8,10 @@ import type {
   SetStep,
   Step,
 } from "../definition/definition.ts";
+import { waitPathOf } from "../definition/paths.ts";
 import { eventNameFrom } from "../definition/pattern.ts";
 import { resolveTime } from "../definition/time.ts";
+import type { NewWait } from "../state/decision.ts";
 import { executionKey } from "../state/snapshot.ts";
 import type { JsonObject, LiveExecution, TimerKind, WorkflowError } from "../state/snapshot.ts";
 import { enterSubWorkflow } from "./child.ts";
@@ -77,23 +79,47 @@ export function enterStep(turn: Turn, current: Step, execution: LiveExecution): 
 
 function enterEventWait(turn: Turn, current: EventWaitStep, execution: LiveExecution): void {
   const { stepId, path, iteration } = execution;
-  const matcher = matcherFields(turn, current, execution);
+  const { deliver, mode } = current;
+  const matchers = current.events.map((event) => matcherFields(turn, event, execution));
   const timeoutMs = clockMs(turn, current.eventTimeout?.duration, execution);
   const ownEnd = timeoutMs === null ? null : after(turn, timeoutMs);
   const end = sooner("wait", ownEnd, limitOf(turn, current, execution));
   const lookbackFrom = lookbackStart(turn, current, execution);
   insertInstant(turn, current.type, execution);
   updateExecution(turn, execution, { status: "WAITING" });
-  const { deliver } = current;
-  openWait(turn, { ...matcher, path, iteration, stepId, purpose: "STEP", deliver, lookbackFrom });
+  for (const [place, matcher] of matchers.entries()) {
+    const at = waitPathOf(path, mode && place);
+    openWait(turn, {
+      ...matcher,
+      path: at,
+      iteration,
+      stepId,
+      purpose: "STEP",
+      deliver,
+      lookbackFrom,
+    });
+  }
   if (end !== undefined) setTimer(turn, end.timer, execution, end.dueAt);
   putLive(turn, {
     ...execution,
     phase: "WAITING",
     timers: end === undefined ? [] : [end.timer],
-    ...(!current.keyIsFixed && { waitKey: matcher.key }),
+    ...keysToWatch(current, matchers),
   });
-  noteStep(turn, "workflow.step.waiting", execution, { pattern: matcher.pattern });
+  const patterns = matchers.map(({ pattern }) => pattern);
+  const data = mode === undefined ? { pattern: patterns[0] ?? "" } : { mode, patterns };
+  noteStep(turn, "workflow.step.waiting", execution, data);
+}
+
+/** Keys that have to be written again when what they read changes. */
+function keysToWatch(
+  { mode, events }: EventWaitStep,
+  matchers: readonly Pick<NewWait, "key">[],
+): Pick<LiveExecution, "waitKey" | "awaiting"> {
+  const keys = matchers.map(({ key }, place) => (events[place]?.keyIsFixed === true ? null : key));
+  if (mode !== undefined) return { awaiting: Object.fromEntries(keys.entries()) };
+  const [key] = keys;
+  return key === null || key === undefined ? {} : { waitKey: key };
 }
 
 /**

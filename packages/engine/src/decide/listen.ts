@@ -1,6 +1,7 @@
 import type { Json } from "@millrace/expressions";
 import { ExpressionError, readPath } from "@millrace/expressions";
 import type { EventMatcher } from "../definition/definition.ts";
+import { waitPathOf } from "../definition/paths.ts";
 import { patternFrom } from "../definition/pattern.ts";
 import type { NewWait } from "../state/decision.ts";
 import type { EventFact } from "../state/signal.ts";
@@ -135,7 +136,9 @@ export function refreshKeys(turn: Turn): void {
     turn.touched.size > 0;
   if (!changed) return;
   for (const execution of Object.values(turn.state.live)) {
-    if (execution.waitKey !== undefined) refreshWait(turn, execution, execution.waitKey);
+    const { waitKey, awaiting } = execution;
+    if (waitKey !== undefined) refreshWait(turn, execution, waitKey);
+    if (awaiting !== undefined) refreshWaits(turn, execution, awaiting);
   }
   for (const [index, key] of Object.entries(turn.state.triggerKeys)) {
     refreshTrigger(turn, Number(index), key);
@@ -143,13 +146,34 @@ export function refreshKeys(turn: Turn): void {
 }
 
 function refreshWait(turn: Turn, execution: LiveExecution, key: WaitKey): void {
-  const { stepId, path, iteration } = execution;
-  const current = turn.definition.steps.get(stepId);
-  if (current?.type !== "EVENT_WAIT") return;
-  const fresh = waitKeyOf(turn, current, execution);
-  if (sameKey(fresh, key)) return;
+  const { path, iteration } = execution;
+  const fresh = freshKey(turn, execution, 0);
+  if (fresh === undefined || sameKey(fresh, key)) return;
   putLive(turn, { ...execution, waitKey: fresh });
   rekey(turn, path, iteration, fresh);
+}
+
+function refreshWaits(
+  turn: Turn,
+  execution: LiveExecution,
+  awaiting: NonNullable<LiveExecution["awaiting"]>,
+): void {
+  const { path, iteration } = execution;
+  const changed: Record<string, WaitKey> = {};
+  for (const [place, key] of Object.entries(awaiting)) {
+    const fresh = key === null ? undefined : freshKey(turn, execution, Number(place));
+    if (key === null || fresh === undefined || sameKey(fresh, key)) continue;
+    changed[place] = fresh;
+    rekey(turn, waitPathOf(path, Number(place)), iteration, fresh);
+  }
+  if (Object.keys(changed).length === 0) return;
+  putLive(turn, { ...execution, awaiting: { ...awaiting, ...changed } });
+}
+
+function freshKey(turn: Turn, execution: LiveExecution, place: number): WaitKey | undefined {
+  const current = turn.definition.steps.get(execution.stepId);
+  const event = current?.type === "EVENT_WAIT" ? current.events[place] : undefined;
+  return event && waitKeyOf(turn, event, execution);
 }
 
 function refreshTrigger(turn: Turn, iteration: number, key: WaitKey): void {

@@ -10,6 +10,7 @@ import type {
   NewExecution,
   NewWait,
 } from "../state/decision.ts";
+import { waitPathOf } from "../definition/paths.ts";
 import { noReads } from "../state/reads.ts";
 import type { Reads } from "../state/reads.ts";
 import type { Signal } from "../state/signal.ts";
@@ -256,14 +257,12 @@ function ownLive(turn: Turn): Record<string, LiveExecution> {
   return turn.state.live;
 }
 
-/** The execution is no longer live: its timers, its wait and its job go with it. */
+/** The execution is no longer live: its timers, its waits and its job go with it. */
 export function removeLive(turn: Turn, execution: LiveExecution): void {
-  const { path, iteration, phase, stepId } = execution;
+  const { path, iteration, phase } = execution;
   const key = executionKey(path, iteration);
   for (const timer of execution.timers) clearTimer(turn, timer, path, iteration);
-  if (phase === "WAITING" && turn.definition.steps.get(stepId)?.type === "EVENT_WAIT") {
-    closeWait(turn, path, iteration);
-  }
+  if (phase === "WAITING") closeWaits(turn, execution);
   turn.dispatches.delete(key);
   if (isBusy(turn.state.live[key])) turn.busy -= 1;
   if (turn.ownsLive) {
@@ -311,7 +310,9 @@ export function updateExecution(turn: Turn, execution: LiveExecution, change: Ro
   const key = executionKey(path, iteration);
   turn.touched.set(path, key);
   const inserted = turn.inserts.get(key);
-  const row = { status, attempt, output, error, completion, items, completedAt };
+  // What this turn has written stays, as what an earlier one has.
+  const kept = output ?? (inserted ?? turn.updates.get(key))?.output;
+  const row = { status, attempt, output: kept, error, completion, items, completedAt };
   if (inserted !== undefined) turn.inserts.set(key, { ...inserted, ...row });
   else turn.updates.set(key, { stepId, path, iteration, ...row, retryAt, awaited });
 }
@@ -346,6 +347,17 @@ export function closeWait(turn: Turn, path: string, iteration: number): void {
   turn.rekeys.delete(key);
   if (turn.waits.get(key)?.kind === "openWait") turn.waits.delete(key);
   else turn.waits.set(key, { kind: "closeWait", path, iteration });
+}
+
+/** Where the waits of an execution are stored, those whose event has come excepted. */
+export function waitPathsOf({ path, awaiting }: LiveExecution): readonly string[] {
+  if (awaiting === undefined) return [path];
+  return Object.keys(awaiting).map((place) => waitPathOf(path, Number(place)));
+}
+
+function closeWaits(turn: Turn, execution: LiveExecution): void {
+  if (turn.definition.steps.get(execution.stepId)?.type !== "EVENT_WAIT") return;
+  for (const path of waitPathsOf(execution)) closeWait(turn, path, execution.iteration);
 }
 
 export function setTimer(

@@ -5,14 +5,24 @@ import type { Needs, Reads } from "../state/reads.ts";
 import type { EventFact, Signal } from "../state/signal.ts";
 import type { LiveExecution, Snapshot } from "../state/snapshot.ts";
 import { executionKey } from "../state/snapshot.ts";
+import { executionOfWait, waitPathOf } from "../definition/paths.ts";
 import { setVariables } from "./enter.ts";
 import { isValueError } from "./evaluate.ts";
 import { timeoutError } from "./finish-step.ts";
 import { triggerPath, waitKeyOf } from "./listen.ts";
 import { isPaused } from "./pause.ts";
-import { evaluateCondition, eventView, MissingReads } from "./scope.ts";
+import { evaluateCondition, eventView, MissingReads, wholeExecutionOf } from "./scope.ts";
 import type { Turn } from "./turn.ts";
-import { liveExecution, openTurn, removeLive } from "./turn.ts";
+import {
+  closeWait,
+  liveExecution,
+  noteStep,
+  openTurn,
+  putLive,
+  removeLive,
+  updateExecution,
+  waitPathsOf,
+} from "./turn.ts";
 import { goAstray, goOn, stepOf } from "./walk.ts";
 
 /** Event waits: what satisfies them, and what follows when an event or the timeout takes one. */
@@ -28,7 +38,8 @@ export interface WaitRef {
 export function matcherOf(definition: Definition, wait: WaitRef): EventMatcher | undefined {
   if (wait.path === triggerPath) return definition.cancellationTriggers[wait.iteration - 1];
   const current = wait.stepId === null ? undefined : definition.steps.get(wait.stepId);
-  return current?.type === "EVENT_WAIT" ? current : undefined;
+  const { place = 0 } = executionOfWait(wait.path);
+  return current?.type === "EVENT_WAIT" ? current.events[place] : undefined;
 }
 
 /**
@@ -56,8 +67,8 @@ export function eventSatisfies(
   }
 }
 
-function liveOf({ live }: Snapshot, { path, iteration }: WaitRef): LiveExecution | undefined {
-  return live[executionKey(path, iteration)];
+export function liveOf({ live }: Snapshot, wait: WaitRef): LiveExecution | undefined {
+  return live[executionKey(executionOfWait(wait.path).path, wait.iteration)];
 }
 
 /** What an event's payload must hold at this path to satisfy a wait. */
@@ -94,21 +105,63 @@ export function payloadEqualities(
   }
 }
 
-/** An event took the wait: its payload goes to the variables, the event is the step's output. */
+/** An event took a wait. The only one, or the first of several, completes the step. */
 export function takeEvent(
   turn: Turn,
   { path, iteration, event }: Extract<Signal, { kind: "eventMatched" }>,
 ): void {
-  const execution = liveExecution(turn, path, iteration);
+  const { path: at, place } = executionOfWait(path);
+  const execution = liveExecution(turn, at, iteration);
   if (execution?.phase !== "WAITING" || isPaused(turn)) return;
   const current = stepOf(turn, execution.stepId);
-  if (current.type !== "EVENT_WAIT") return;
+  if (current.type !== "EVENT_WAIT" || !waitPathsOf(execution).includes(path)) return;
+  if (current.mode === "ALL" && place !== undefined) {
+    collect(turn, current, execution, place, event);
+    return;
+  }
   removeLive(turn, execution);
+  mapPayload(turn, current, event.payload);
+  goOn(turn, execution, eventView(event), current.events[place ?? 0]?.to);
+}
+
+/**
+ * Each event that comes is kept in the output, at its place; the last one completes the step. Payloads
+ * are mapped then, in the order of the definition, whatever came first.
+ */
+function collect(
+  turn: Turn,
+  current: EventWaitStep,
+  before: LiveExecution,
+  place: number,
+  event: EventFact,
+): void {
+  closeWait(turn, waitPathOf(before.path, place), before.iteration);
+  const { [place]: _come, ...awaiting } = before.awaiting ?? {};
+  const execution = { ...before, awaiting };
+  const { output } = wholeExecutionOf(turn, executionKey(before.path, before.iteration));
+  const come = (output ?? []) as readonly (EventView | null)[];
+  const events = current.events.map((_event, index) =>
+    index === place ? eventView(event) : (come[index] ?? null),
+  );
+  if (Object.keys(awaiting).length > 0) {
+    putLive(turn, execution);
+    updateExecution(turn, execution, { status: "WAITING", output: events });
+    const { id: eventId, pattern } = event;
+    noteStep(turn, "workflow.step.event", execution, { eventId, pattern });
+    return;
+  }
+  removeLive(turn, execution);
+  for (const each of events) mapPayload(turn, current, each?.payload ?? null);
+  goOn(turn, execution, events);
+}
+
+type EventView = ReturnType<typeof eventView>;
+
+function mapPayload(turn: Turn, { eventPayloadMapping }: EventWaitStep, payload: Json): void {
   setVariables(
     turn,
-    current.eventPayloadMapping.map(([name, keys]) => [name, valueAt(event.payload, keys)]),
+    eventPayloadMapping.map(([name, keys]) => [name, valueAt(payload, keys)]),
   );
-  goOn(turn, execution, eventView(event));
 }
 
 /** Own properties only; undefined where the path leads nowhere. */
@@ -135,10 +188,12 @@ export function timeOutWait(turn: Turn, execution: LiveExecution): void {
  * out: the commit checks, and on a conflict the event is applied first (DESIGN, Events).
  */
 export function leaveWait(turn: Turn, execution: LiveExecution): void {
-  const { stepId, path, iteration } = execution;
+  const { stepId, iteration } = execution;
   if (stepOf(turn, stepId).type === "EVENT_WAIT") {
-    const key = executionKey(path, iteration);
-    turn.guards.set(`wait:${key}`, { kind: "waitUnmatched", path, iteration });
+    for (const path of waitPathsOf(execution)) {
+      const key = executionKey(path, iteration);
+      turn.guards.set(`wait:${key}`, { kind: "waitUnmatched", path, iteration });
+    }
   }
   removeLive(turn, execution);
 }

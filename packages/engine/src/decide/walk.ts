@@ -75,12 +75,18 @@ export function stepOf({ definition }: Turn, stepId: string): Step {
   return defined(definition.steps.get(stepId), `step ${stepId}`);
 }
 
-/** The execution succeeded: what follows is entered. */
-export function goOn(turn: Turn, execution: LiveExecution, output: Json | undefined): void {
+/** The execution succeeded: what follows is entered, `to` in place of what its transitions say. */
+export function goOn(
+  turn: Turn,
+  execution: LiveExecution,
+  output: Json | undefined,
+  to?: string,
+): void {
   const current = stepOf(turn, execution.stepId);
   settleCompleted(turn, current, execution, output);
   if (isPaused(turn)) hold(turn, execution);
-  else enter(turn, leave(turn, current, execution));
+  else if (to === undefined) enter(turn, leave(turn, current, execution));
+  else enter(turn, { stepId: to, within: placeAfter(current, execution) });
 }
 
 /** The pause is over: an execution that settled meanwhile is left as any other. */

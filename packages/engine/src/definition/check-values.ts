@@ -345,7 +345,7 @@ function checkClocks(fields: Fields, path: string, names: readonly string[], che
 
 function checkEventWait({ fields, path, stepId }: StepOutline, context: StepContext): void {
   const { entering, list, outline } = context;
-  checkMatcher(fields, path, entering, list);
+  checkAwaited(fields, path, entering, list);
 
   const timeout = fieldsOf(fields["eventTimeout"]);
   entering.text(`${path}/eventTimeout/duration`, timeout["duration"], readDuration);
@@ -355,9 +355,11 @@ function checkEventWait({ fields, path, stepId }: StepOutline, context: StepCont
     list.warn(path, "WAIT_WITHOUT_TIMEOUT", message);
   }
 
-  const { lookback, eventPattern } = fields;
+  const { lookback } = fields;
+  const matchers = [fields, ...itemsOf(fields["events"]).map(fieldsOf)];
   if (lookback !== "instance") entering.text(`${path}/lookback`, lookback, readDuration);
-  if (lookback !== undefined && isLifecyclePattern(eventPattern)) {
+  const isReserved = matchers.some(({ eventPattern }) => isLifecyclePattern(eventPattern));
+  if (lookback !== undefined && isReserved) {
     const message = `events under "${reservedPrefix}" are not looked back for; take the lookback out`;
     list.add(`${path}/lookback`, "RESERVED_PATTERN", message);
   }
@@ -366,6 +368,29 @@ function checkEventWait({ fields, path, stepId }: StepOutline, context: StepCont
     const at = below(`${path}/eventPayloadMapping`, name);
     entering.text(at, name, readVariableName);
     entering.text(at, value, readPayloadPath);
+  }
+}
+
+/** One event that the step names itself, or a list of them. */
+function checkAwaited(fields: Fields, path: string, check: Check, list: ProblemList): void {
+  const { events, mode } = fields;
+  if (events === undefined) {
+    checkMatcher(fields, path, check, list);
+    if (mode === undefined) return;
+    list.warn(`${path}/mode`, "NO_EFFECT", '"mode" has no effect without a list of "events"');
+    return;
+  }
+  if (fields["eventCondition"] !== undefined) {
+    const message = 'each of the "events" has a condition of its own; put this one there';
+    list.add(`${path}/eventCondition`, "MISPLACED", message);
+  }
+  for (const [index, event] of itemsOf(events).entries()) {
+    const own = fieldsOf(event);
+    checkMatcher(own, `${path}/events/${index}`, check, list);
+    if (mode !== "ALL" || own["to"] === undefined) continue;
+    const message =
+      'under "ALL" no event alone decides where to go; use the "transitions" of the step';
+    list.add(`${path}/events/${index}/to`, "MISPLACED", message);
   }
 }
 

@@ -20,6 +20,7 @@ import type {
   Enclosure,
   ErrorRoute,
   EventMatcher,
+  EventWaitStep,
   StartTrigger,
   Step,
   TaskCall,
@@ -163,7 +164,7 @@ function compileStep(document: StepDocument, { lineage, names }: Surroundings): 
     case "EVENT_WAIT":
       return {
         ...base,
-        ...compileMatcher(document, names),
+        ...compileAwaited(document, names),
         ...compileClocks(document, names),
         type: document.type,
         eventTimeout: document.eventTimeout && {
@@ -318,10 +319,27 @@ function compileLookback(
   return sound(readDuration(lookback, names));
 }
 
-function compileMatcher(
-  document: Pick<EventWaitStepDocument, "eventPattern" | "eventCondition">,
-  names: Names = [],
-): EventMatcher {
+function compileAwaited(
+  { eventPattern, eventCondition, events, mode = "ANY" }: EventWaitStepDocument,
+  names: Names,
+): Pick<EventWaitStep, "events" | "mode"> {
+  if (events !== undefined) {
+    return {
+      mode,
+      events: events.map((each) => ({ ...compileMatcher(each, names), to: each.to })),
+    };
+  }
+  if (eventPattern === undefined) throw new DefinitionError("an EVENT_WAIT has no event");
+  const one = compileMatcher({ eventPattern, eventCondition }, names);
+  return { mode: undefined, events: [{ ...one, to: undefined }] };
+}
+
+interface MatcherDocument {
+  readonly eventPattern: string;
+  readonly eventCondition?: string | undefined;
+}
+
+function compileMatcher(document: MatcherDocument, names: Names = []): EventMatcher {
   const eventCondition = optional(document.eventCondition, (text) =>
     readEventCondition(text, names),
   );

@@ -105,8 +105,18 @@ export interface EventMatcher {
   readonly keyIsFixed: boolean;
 }
 
-export interface EventWaitStep extends StepBase, EventMatcher, Clocks {
+/** One event that a step waits for. */
+export interface AwaitedEvent extends EventMatcher {
+  /** Under ANY: where to go when it is the first; undefined: by the step's transitions. */
+  readonly to: string | undefined;
+}
+
+export interface EventWaitStep extends StepBase, Clocks {
   readonly type: "EVENT_WAIT";
+  /** One, unless the step has a list. */
+  readonly events: readonly AwaitedEvent[];
+  /** Of a list; undefined where the step names its one event itself. */
+  readonly mode: "ANY" | "ALL" | undefined;
   readonly eventTimeout:
     | { readonly duration: DurationValue; readonly timeoutHandlerStepId: string | undefined }
     | undefined;

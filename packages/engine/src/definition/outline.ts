@@ -138,6 +138,9 @@ function edgesOf(fields: Fields, path: string): Edge[] {
     add("error", fieldsOf(handler)["to"], `/onError/${index}/to`);
   }
   if (fields["type"] === "EVENT_WAIT") {
+    for (const [index, event] of itemsOf(fields["events"]).entries()) {
+      add("condition", fieldsOf(event)["to"], `/events/${index}/to`);
+    }
     const handler = fieldsOf(fields["eventTimeout"])["timeoutHandlerStepId"];
     add("timeout", handler, "/eventTimeout/timeoutHandlerStepId");
   }

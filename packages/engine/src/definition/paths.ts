@@ -89,3 +89,21 @@ export function takeApartKey(key: string): { readonly path: string; readonly ite
   const hash = key.lastIndexOf("#");
   return { path: key.slice(0, hash), iteration: Number(key.slice(hash + 1)) };
 }
+
+/**
+ * Where a wait is stored: under the path of its execution, and of several beside each other under that
+ * and the place of the event in the step's `events`, written so that the waits keep their order.
+ */
+export function waitPathOf(path: string, place: number | undefined): string {
+  return place === undefined ? path : `${path}|${String(place).padStart(2, "0")}`;
+}
+
+/** The path of the execution that a wait belongs to, and the place of its event in a list. */
+export function executionOfWait(waitPath: string): {
+  readonly path: string;
+  readonly place: number | undefined;
+} {
+  const bar = waitPath.indexOf("|");
+  if (bar < 0) return { path: waitPath, place: undefined };
+  return { path: waitPath.slice(0, bar), place: Number(waitPath.slice(bar + 1)) };
+}

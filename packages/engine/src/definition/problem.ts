@@ -28,6 +28,7 @@ export const definitionCodes = {
   BAD_TIME: "a text that is no ISO-8601 time",
   BAD_PATTERN: "an event pattern that is not well formed",
   RESERVED_PATTERN: 'a use of patterns under "workflow." that they do not allow',
+  MISPLACED: "a field that cannot stand where it does",
   BAD_PATH: "a path into an event's payload that is not well formed",
   BAD_VARIABLE: "a variable's name that is refused",
   SCHEMA_TOO_LARGE: "an inputSchema of more keywords and names than are compiled in good time",

@@ -21,7 +21,9 @@ export function successorsOf(step: Draft): readonly string[] {
     ...step.transitions.conditions.map(({ to }) => to),
     step.transitions.default,
     ...step.onError.map(({ to }) => to),
-    step.type === "EVENT_WAIT" ? step.eventTimeout?.timeoutHandlerStepId : undefined,
+    ...(step.type === "EVENT_WAIT"
+      ? [step.eventTimeout?.timeoutHandlerStepId, ...step.events.map(({ to }) => to)]
+      : []),
   ];
   return [...new Set(targets)].filter((target) => target !== undefined);
 }
@@ -99,8 +101,10 @@ function readsOfType(step: Draft): readonly (Reads | undefined)[] {
       return readsOfCall(step);
     case "EVENT_WAIT":
       return [
-        step.eventPattern.reads,
-        ...step.conjuncts.map(({ value }) => value.reads),
+        ...step.events.flatMap(({ eventPattern, conjuncts }) => [
+          eventPattern.reads,
+          ...conjuncts.map(({ value }) => value.reads),
+        ]),
         readsOfDuration(step.eventTimeout?.duration),
         ...readsOfClocks(step),
         step.lookback === "instance" ? undefined : readsOfDuration(step.lookback),
@@ -129,7 +133,9 @@ function readsOnLeaving(step: Draft, output: Template | undefined): Reads | unde
   return merged([
     ...step.transitions.conditions.map(({ when }) => when.reads),
     // A wait's condition is looked at again by the decision that takes the event.
-    step.type === "EVENT_WAIT" ? step.eventCondition?.reads : undefined,
+    ...(step.type === "EVENT_WAIT"
+      ? step.events.map(({ eventCondition }) => eventCondition?.reads)
+      : []),
     mayEnd ? output?.reads : undefined,
   ]);
 }

@@ -78,12 +78,15 @@ function stepShape(step: StepOutline): Shape {
 }
 
 function outputShape({ type, fields }: StepOutline): Shape {
-  if (type === "EVENT_WAIT" && fields["events"] === undefined) return waitOutput;
+  if (type === "EVENT_WAIT") return fields["mode"] === "ALL" ? anything : waitOutput;
+  if (type === "EMIT_EVENT") return emittedOutput;
   if (type === "MAP") return optional(listOf(() => anything));
   if (type !== "PARALLEL") return anything;
   const names = itemsOf(fields["branches"]).flatMap((each) => textOf(fieldsOf(each)["name"]) ?? []);
   return optional(objectOf(Object.fromEntries(names.map((name) => [name, anything]))));
 }
+
+const emittedOutput = optional(objectOf({ id: ofType("string"), pattern: ofType("string") }));
 
 const waitOutput = optional(
   objectOf({

@@ -78,6 +78,7 @@ interface StoredLive {
   /** Absent: none. */
   readonly timers?: readonly TimerKind[];
   readonly waitKey?: WaitKey;
+  readonly awaiting?: LiveExecution["awaiting"];
   readonly compensates?: string;
   /** Iteration of the PARALLEL or MAP around it. Absent: the same as its own. */
   readonly outer?: number;
@@ -136,6 +137,7 @@ const liveFields: Readonly<Record<keyof StoredLive, true>> = {
   attempt: true,
   timers: true,
   waitKey: true,
+  awaiting: true,
   compensates: true,
   outer: true,
   last: true,
@@ -232,7 +234,8 @@ export function decodeSnapshot(columns: StoredSnapshot): Snapshot {
 
 function storeLive(execution: LiveExecution): StoredLive {
   const { stepId, path, iteration, phase, attempt, timers } = execution;
-  const { waitKey, compensates, within, branches, items, child, round, heldAt, error } = execution;
+  const { waitKey, awaiting, compensates, within, branches, items } = execution;
+  const { child, round, heldAt, error } = execution;
   return {
     ...execution.others,
     ...(stepId !== stepIdOf(path) && { stepId }),
@@ -240,6 +243,7 @@ function storeLive(execution: LiveExecution): StoredLive {
     ...(attempt !== 1 && { attempt }),
     ...(timers.length > 0 && { timers }),
     ...(waitKey !== undefined && { waitKey }),
+    ...(awaiting !== undefined && { awaiting }),
     ...(compensates !== undefined && { compensates }),
     ...(within !== undefined && within.iteration !== iteration && { outer: within.iteration }),
     ...(within !== undefined && within.last !== null && { last: within.last }),
@@ -266,6 +270,7 @@ function restoreLive(stored: StoredLive, key: string): LiveExecution {
     attempt: stored.attempt ?? 1,
     timers: stored.timers ?? [],
     ...(stored.waitKey !== undefined && { waitKey: stored.waitKey }),
+    ...(stored.awaiting !== undefined && { awaiting: stored.awaiting }),
     ...(stored.compensates !== undefined && { compensates: stored.compensates }),
     ...(within !== undefined && { within }),
     ...(stored.branches !== undefined && { branches: stored.branches }),

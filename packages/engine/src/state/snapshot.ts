@@ -143,6 +143,11 @@ export interface LiveExecution {
   readonly timers: readonly TimerKind[];
   /** Key values of an open wait that read more than the input, so that a change can be noticed. */
   readonly waitKey?: readonly Json[] | "NEVER";
+  /**
+   * Of a wait for several events those that have not come, by their place: key values where they read
+   * more than the input, else null.
+   */
+  readonly awaiting?: { readonly [place: string]: readonly Json[] | "NEVER" | null };
   /** Execution key of what a compensation step undoes. */
   readonly compensates?: string;
   /** Absent for a step of the definition's own list. */

@@ -1,6 +1,7 @@
 import { deepStrictEqual, ok, strictEqual } from "node:assert/strict";
 import type { Definition } from "../../src/definition/definition.ts";
 import { triggerPath } from "../../src/decide/listen.ts";
+import { waitPathsOf } from "../../src/decide/turn.ts";
 import type { MemoryInstance } from "../../src/fold.ts";
 import type { Command, Decision, NewWait } from "../../src/state/decision.ts";
 import type { LiveExecution } from "../../src/state/snapshot.ts";
@@ -170,7 +171,7 @@ function waitsAreThoseOfTheSnapshot(definition: Definition, { instance, waits }:
     ...liveOf(instance)
       .filter(({ stepId }) => definition.steps.get(stepId)?.type === "EVENT_WAIT")
       .filter(({ phase }) => phase === "WAITING")
-      .map(({ path, iteration }) => executionKey(path, iteration)),
+      .flatMap((live) => waitPathsOf(live).map((path) => executionKey(path, live.iteration))),
   ];
   deepStrictEqual([...waits.keys()].toSorted(), listed.toSorted());
   for (const { waitKey, path, iteration } of liveOf(instance)) {

@@ -1,0 +1,196 @@
+import { describe, expect, test } from "vitest";
+import { define } from "../support/definitions.ts";
+import { simulate } from "../support/simulation.ts";
+
+// Waits for several events.
+
+const paid = { eventPattern: "paid", eventCondition: "event.payload.id === input.id" };
+const refused = { eventPattern: "refused", to: "sorry" };
+const wait = (more: object) => ({ stepId: "w", type: "EVENT_WAIT", ...more });
+const steps = [{ stepId: "next" }, { stepId: "sorry" }, { stepId: "late" }];
+/** So that every step can be reached. */
+const onError = ["sorry", "late"].map((to) => ({ errors: [to], to }));
+const begun = (more: object, input: object = { id: "o-1" }) => {
+  const simulation = simulate(
+    define({ steps: [wait({ transitions: { default: "next" }, onError, ...more }), ...steps] }),
+    input as never,
+  );
+  simulation.start();
+  return simulation;
+};
+const eventTimeout = { duration: "PT1H", timeoutHandlerStepId: "late" };
+
+describe("ANY", () => {
+  const any = { events: [paid, refused], eventTimeout, eventPayloadMapping: { by: "by" } };
+
+  test("opens a wait for each event, with a key of its own", () => {
+    const simulation = begun({ ...any, deliver: "ONE" });
+
+    expect([...simulation.waits.values()]).toMatchObject([
+      { path: "w|00", stepId: "w", pattern: "paid", key: ["o-1"], deliver: "ONE" },
+      { path: "w|01", stepId: "w", pattern: "refused", key: [], deliver: "ONE" },
+    ]);
+  });
+
+  test("ends with the first event: it is the output, its payload is mapped, the others close", () => {
+    const simulation = begun(any);
+
+    const decision = simulation.publish("paid", { id: "o-1", by: "ada" });
+
+    expect(decision?.commands.map(({ kind }) => kind)).toEqual([
+      "closeWait",
+      "closeWait",
+      "clearTimer",
+      "dispatch",
+    ]);
+    expect(simulation.waits.size).toBe(0);
+    expect(simulation.row("w")).toMatchObject({
+      status: "COMPLETED",
+      output: { pattern: "paid", payload: { by: "ada" } },
+    });
+    expect(simulation.snapshot.variables).toEqual({ by: "ada" });
+    expect(simulation.statuses()).toMatchObject({ next: "PENDING" });
+  });
+
+  test("goes where the event says, in place of the transitions", () => {
+    const simulation = begun(any);
+
+    simulation.publish("refused");
+
+    expect(simulation.statuses()).toEqual({ w: "COMPLETED", sorry: "PENDING" });
+  });
+
+  test("an event that satisfies both counts for the first in the list; a second one is void", () => {
+    const simulation = begun({
+      events: [{ eventPattern: "*" }, { ...refused, eventPattern: "*" }],
+    });
+    const event = {
+      id: "e",
+      pattern: "x",
+      payload: {},
+      occurredAt: simulation.now.toISOString(),
+      receivedAt: simulation.now.toISOString(),
+    };
+    const matched = (path: string) =>
+      ({ kind: "eventMatched", path, iteration: 1, event }) as const;
+
+    simulation.send(matched("w|00"), matched("w|01"));
+
+    expect(simulation.statuses()).toEqual({ w: "COMPLETED", next: "PENDING" });
+    expect(simulation.send(matched("w|01")).commands).toEqual([]);
+  });
+
+  test("a timeout relies on none of the waits having its event", () => {
+    const simulation = begun(any);
+
+    const [{ decision } = {}] = simulation.elapse("PT1H");
+
+    expect(decision?.guards).toEqual([
+      { kind: "waitUnmatched", path: "w|00", iteration: 1 },
+      { kind: "waitUnmatched", path: "w|01", iteration: 1 },
+    ]);
+    expect(simulation.statuses()).toEqual({ w: "FAILED", late: "PENDING" });
+    expect(simulation.waits.size).toBe(0);
+  });
+});
+
+describe("ALL", () => {
+  const all = {
+    mode: "ALL",
+    events: [paid],
+    eventPayloadMapping: { by: "by", note: "note" },
+    eventTimeout,
+  };
+  const events = [paid, { eventPattern: "packed" }];
+
+  test("completes when each has come, in whatever order; the output has the order of the list", () => {
+    const simulation = begun({ ...all, events });
+
+    simulation.publish("packed", { by: "bob", note: "b" });
+    expect(simulation.row("w")).toMatchObject({
+      status: "WAITING",
+      output: [null, { payload: { by: "bob" } }],
+    });
+    expect([...simulation.waits.keys()]).toEqual(["w|00#1"]);
+    expect(simulation.snapshot.variables).toEqual({});
+    simulation.publish("paid", { id: "o-1", by: "ada" });
+
+    expect(simulation.row("w")).toMatchObject({
+      status: "COMPLETED",
+      output: [{ payload: { by: "ada" } }, { payload: { by: "bob" } }],
+    });
+    // In the order of the list: the last one that has it wins.
+    expect(simulation.snapshot.variables).toEqual({ by: "bob", note: "b" });
+    expect(simulation.statuses()).toMatchObject({ next: "PENDING" });
+  });
+
+  test("takes one event for all that it satisfies, and none twice", () => {
+    const simulation = begun({
+      ...all,
+      events: [paid, { eventPattern: "paid" }, { eventPattern: "packed" }],
+    });
+
+    simulation.publish("paid", { id: "o-1" });
+    expect(simulation.publish("paid", { id: "o-1" })).toBeUndefined();
+    simulation.publish("packed");
+
+    expect(simulation.row("w")?.output).toMatchObject([
+      { id: "event-1" },
+      { id: "event-1" },
+      { id: "event-3" },
+    ]);
+  });
+
+  test("a timeout takes what is still open, and what came stays in the output", () => {
+    const simulation = begun({ ...all, events });
+    simulation.publish("packed");
+
+    const [{ decision } = {}] = simulation.elapse("PT1H");
+
+    expect(decision?.guards).toEqual([{ kind: "waitUnmatched", path: "w|00", iteration: 1 }]);
+    expect(simulation.row("w")).toMatchObject({
+      status: "FAILED",
+      output: [null, { pattern: "packed" }],
+    });
+  });
+});
+
+test("keys of open waits are written again when what they read changes", () => {
+  const definition = define({
+    variables: { n: 1 },
+    steps: [
+      {
+        stepId: "fork",
+        type: "PARALLEL",
+        branches: [
+          {
+            name: "a",
+            steps: [
+              wait({
+                events: [
+                  { eventPattern: "x", eventCondition: "event.payload.n === variables.n" },
+                  { eventPattern: "y" },
+                ],
+              }),
+            ],
+          },
+          {
+            name: "b",
+            steps: [
+              { stepId: "work", transitions: { default: "set" } },
+              { stepId: "set", type: "SET", variables: { n: 2 } },
+            ],
+          },
+        ],
+      },
+    ],
+  });
+  const simulation = simulate(definition);
+  simulation.start();
+
+  simulation.succeed("work");
+
+  expect(simulation.waits.get("fork.a.w|00#1")?.key).toEqual([2]);
+  expect(simulation.publish("x", { n: 1 })).toBeUndefined();
+  expect(simulation.publish("x", { n: 2 })).toBeDefined();
+});
