@@ -2,6 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { MillraceApiError } from "@millrace/client";
 import { eventually } from "@millrace/testkit";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { cpuTaken } from "../support/cpu.ts";
 import { openInstallation, type Installation } from "../support/installation.ts";
 import { expectNothingLeft } from "../support/leftovers.ts";
 
@@ -86,3 +87,46 @@ test("C27: statements cancelled and backends terminated under load leave no brok
   });
   await expectNothingLeft(installation);
 }, 180_000);
+
+test("with Postgres away, Redis too, all processes wait without spinning, none ends, and the work goes on once they are back", async () => {
+  const { client, stack } = installation;
+  await client.definitions.register({
+    id: "both_away",
+    steps: [
+      {
+        stepId: "one",
+        type: "TASK",
+        taskId: "witness",
+        input: { ms: 500 },
+        transitions: { default: "two" },
+      },
+      { stepId: "two", type: "TASK", taskId: "noop" },
+    ],
+  });
+  const starts = Array.from({ length: 10 }, () =>
+    client.instances.start({ workflowId: "both_away" }),
+  );
+  const ids = (await Promise.all(starts)).map(({ id }) => id);
+  const pids = stack.pids();
+
+  await stack.postgres?.stop("immediate");
+  await stack.redis?.stop("kill");
+  const refused = await client.instances.get(ids[0] ?? "").catch((error: unknown) => error);
+  const readiness = await client.readiness();
+  const taken = await cpuTaken(Object.values(pids).flat(), 3_000);
+  await stack.postgres?.restart();
+  await stack.redis?.start();
+  const ended = await Promise.all(
+    ids.map((id) => client.instances.wait(id, { timeoutMs: 60_000 })),
+  );
+
+  expect(refused).toMatchObject({ status: 503 });
+  expect(readiness).toMatchObject({
+    status: "unavailable",
+    checks: { postgres: { status: "down" }, redis: { status: "down" } },
+  });
+  expect(Math.max(0, ...taken)).toBeLessThan(1_500);
+  expect(stack.pids()).toEqual(pids);
+  expect(new Set(ended.map(({ status }) => status))).toEqual(new Set(["COMPLETED"]));
+  await expectNothingLeft(installation);
+}, 120_000);

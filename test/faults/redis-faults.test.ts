@@ -3,6 +3,7 @@ import { MillraceApiError } from "@millrace/client";
 import type { InstanceView, WorkflowDefinition } from "@millrace/contract";
 import { eventually } from "@millrace/testkit";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
+import { cpuTaken } from "../support/cpu.ts";
 import { openInstallation, replaceByKilling, type Installation } from "../support/installation.ts";
 import { expectNothingLeft } from "../support/leftovers.ts";
 
@@ -133,7 +134,9 @@ test("with Redis away at the start of all processes they come up, take work, and
   const { accepted, refused } = await startMany("away", threeSteps.id, 50);
   const timers = await startMany("away-timers", delayed.id, 10, () => ({ delay: "PT0.5S" }));
   expect([readiness.status, refused, timers.refused]).toEqual(["ok", [], []]);
-  await sleep(1_000);
+  // They wait, and do not spin.
+  const taken = await cpuTaken(Object.values(stack.pids()).flat(), 3_000);
+  expect(Math.max(0, ...taken)).toBeLessThan(1_500);
   await stack.redis?.start();
   const backAt = performance.now();
 

@@ -54,7 +54,11 @@ test("while the database is away every call says so with 503, and works again on
   ];
   const readiness = await call("GET", "/readyz");
   const health = await call("GET", "/healthz");
+  const others = await callEverything(api, id);
 
+  expect(others.filter(({ status }) => status !== 503)).toEqual([]);
+  expect(others.filter(({ retryAfter }) => retryAfter !== "1")).toEqual([]);
+  expect(others.length).toBeGreaterThan(15);
   expect(answers.map(({ status }) => status)).toEqual([503, 503, 503, 503]);
   expect(answers.every(({ headers }) => headers.get("retry-after") === "1")).toBe(true);
   expect(answers[0]?.body.code).toBe("DATABASE_UNAVAILABLE");
@@ -70,3 +74,49 @@ test("while the database is away every call says so with 503, and works again on
     return status === 201;
   });
 });
+
+/** Calls that are answered without the database. */
+const selfContained = new Set([
+  "/healthz",
+  "/readyz",
+  "/metrics",
+  "/openapi.json",
+  "/docs",
+  "/v1/definitions/validate",
+]);
+
+const bodies: Readonly<Record<string, unknown>> = {
+  registerDefinition: echo,
+  putDefinition: echo,
+  startInstance: { workflowId: "echo" },
+  publishEvent: { pattern: "a", payload: 1 },
+  simulateDefinition: { scenario: {} },
+};
+
+/** Every operation of the document that stands for one thing, once. */
+async function callEverything({ call }: TestApi, id: string) {
+  const { body: document } = await call("GET", "/openapi.json");
+  const operations = Object.entries(document.paths as Record<string, Record<string, Operation>>)
+    .filter(([path]) => !selfContained.has(path) && !path.startsWith("/schemas/"))
+    // Of a batch each item is answered on its own.
+    .filter(([path]) => !path.includes(":batch"))
+    .flatMap(([path, methods]) =>
+      Object.entries(methods).map(([method, operation]) => ({ path, method, operation })),
+    );
+  return Promise.all(
+    operations.map(async ({ path, method, operation: { operationId, requestBody } }) => {
+      const url = path
+        .replace("{n}", "1")
+        .replaceAll(/\{\w+\}/g, path.includes("definitions") ? "echo" : id);
+      const body = requestBody === undefined ? undefined : (bodies[operationId] ?? {});
+      const headers = method === "patch" ? { "if-match": '"1"' } : {};
+      const { status, headers: answered } = await call(method.toUpperCase(), url, body, headers);
+      return { operationId, status, retryAfter: answered.get("retry-after") };
+    }),
+  );
+}
+
+interface Operation {
+  readonly operationId: string;
+  readonly requestBody?: unknown;
+}
