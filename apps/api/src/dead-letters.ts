@@ -1,12 +1,17 @@
 import { DEFAULT_PAGE_SIZE, type DeadLetterView } from "@millrace/contract";
-import { DeadLetterNotFoundError, discardDeadLetter, type Services } from "@millrace/runtime";
+import {
+  DeadLetterNotFoundError,
+  discardDeadLetter,
+  retryDeadLetter,
+  type Services,
+} from "@millrace/runtime";
 import { type DeadLetter, listDeadLetters, readDeadLetter } from "@millrace/store";
 import type { Caller, Runtime } from "./runtime.ts";
 import { errorView, time } from "./views.ts";
 
 export function deadLettersOf(
   services: Services,
-): Pick<Runtime, "listDeadLetters" | "readDeadLetter" | "discardDeadLetter"> {
+): Pick<Runtime, "listDeadLetters" | "readDeadLetter" | "discardDeadLetter" | "retryDeadLetter"> {
   const { db } = services.database;
 
   /** Found as the caller's, or as anybody's where the caller named no tenant. */
@@ -25,6 +30,10 @@ export function deadLettersOf(
       return { items: items.map(deadLetterView), nextCursor };
     },
     readDeadLetter: async (caller, id) => deadLetterView(await find(caller, id)),
+    async retryDeadLetter(caller, id, request) {
+      const { tenantId } = await find(caller, id);
+      return deadLetterView(await retryDeadLetter(services, { ...caller, tenantId }, id, request));
+    },
     async discardDeadLetter(caller, id, request) {
       const { tenantId } = await find(caller, id);
       return deadLetterView(

@@ -94,7 +94,10 @@ const TAGS = [
   { name: "definitions", description: "Workflow definitions and their immutable versions." },
   { name: "instances", description: "Started workflows: start, read, wait, list, cancel." },
   { name: "events", description: "Facts from outside that waits, cancels and starts listen for." },
-  { name: "dead letters", description: "Steps that killed their workers: list, show, discard." },
+  {
+    name: "dead letters",
+    description: "Steps that killed their workers: list, show, retry, discard.",
+  },
   { name: "operations", description: "Health, readiness, metrics and this document." },
 ];
 

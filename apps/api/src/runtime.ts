@@ -5,7 +5,7 @@ import type {
   DeadLetterView,
   DefinitionPage,
   DefinitionView,
-  DiscardDeadLetterRequest,
+  ResolveDeadLetterRequest,
   HistoryPage,
   HistoryQuery,
   InstancePage,
@@ -143,10 +143,16 @@ export interface Runtime {
   /** @throws DeadLetterNotFoundError */
   readDeadLetter(caller: Caller, id: string): Promise<DeadLetterView>;
   /** @throws DeadLetterNotFoundError, DeadLetterResolvedError */
+  retryDeadLetter(
+    caller: Caller,
+    id: string,
+    request: ResolveDeadLetterRequest,
+  ): Promise<DeadLetterView>;
+  /** @throws DeadLetterNotFoundError, DeadLetterResolvedError */
   discardDeadLetter(
     caller: Caller,
     id: string,
-    request: DiscardDeadLetterRequest,
+    request: ResolveDeadLetterRequest,
   ): Promise<DeadLetterView>;
 
   /** Figures over the tenant's instances. */

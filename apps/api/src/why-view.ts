@@ -77,7 +77,7 @@ function messageOf(reason: Reason, status: string): string {
     case "ENDED":
       return `The instance is ${status}: nothing moves it any more.`;
     case "DEAD_LETTER":
-      return `Step ${reason.stepId} killed its workers and failed the instance: discard dead letter ${reason.deadLetterId ?? "?"} to have undone what was done.`;
+      return `Step ${reason.stepId} killed its workers and failed the instance: retry dead letter ${reason.deadLetterId ?? "?"}, or discard it to have undone what was done.`;
     case "STARTS_LATER":
       return `The instance starts at ${reason.until.toISOString()}.`;
     case "PAUSED":

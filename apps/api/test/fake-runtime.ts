@@ -56,6 +56,7 @@ export async function createFakeApp(overrides: Partial<Runtime> = {}): Promise<F
     ),
     listDeadLetters: note("listDeadLetters", () => ({ items: [], nextCursor: null })),
     readDeadLetter: note("readDeadLetter", () => ({}) as DeadLetterView),
+    retryDeadLetter: note("retryDeadLetter", () => ({}) as DeadLetterView),
     discardDeadLetter: note("discardDeadLetter", () => ({}) as DeadLetterView),
     stats: note("stats", () => ({ ...noFigures, at: NOON, isComplete: true, workflows: [] })),
     workers: async () => ({ items: [] }),

@@ -1,7 +1,7 @@
 import type {
   DeadLetterPage,
   DeadLetterView,
-  DiscardDeadLetterRequest,
+  ResolveDeadLetterRequest,
   ListDeadLettersQuery,
 } from "@millrace/contract";
 import type { CallOptions, Transport } from "./transport.ts";
@@ -29,10 +29,20 @@ export function deadLetterCalls(send: Transport) {
       return (await send<DeadLetterView>({ method: "GET", path: pathOf(id), ...options })).data;
     },
 
+    /** Its instance goes on from the step. */
+    async retry(
+      id: string,
+      { reason, requestedBy, ...options }: CallOptions & ResolveDeadLetterRequest = {},
+    ): Promise<DeadLetterView> {
+      const path = `${pathOf(id)}/retry`;
+      const body = { reason, requestedBy };
+      return (await send<DeadLetterView>({ method: "POST", path, body, ...options })).data;
+    },
+
     /** Gives the step up; the compensation of its instance begins. */
     async discard(
       id: string,
-      { reason, requestedBy, ...options }: CallOptions & DiscardDeadLetterRequest = {},
+      { reason, requestedBy, ...options }: CallOptions & ResolveDeadLetterRequest = {},
     ): Promise<DeadLetterView> {
       const path = `${pathOf(id)}/discard`;
       const body = { reason, requestedBy };

@@ -63,8 +63,8 @@ export type ListDeadLettersQuery = z.infer<typeof ListDeadLettersQuery>;
 export const DeadLetterPage = pageOf(DeadLetterView);
 export type DeadLetterPage = z.infer<typeof DeadLetterPage>;
 
-export const DiscardDeadLetterRequest = strict("a discard request", {
+export const ResolveDeadLetterRequest = strict("a dead letter request", {
   reason: z.string().min(1).max(BOUNDS.reason).optional(),
   requestedBy: Key.optional(),
 });
-export type DiscardDeadLetterRequest = z.infer<typeof DiscardDeadLetterRequest>;
+export type ResolveDeadLetterRequest = z.infer<typeof ResolveDeadLetterRequest>;

@@ -3,7 +3,7 @@ export {
   DeadLetterId,
   DeadLetterPage,
   DeadLetterView,
-  DiscardDeadLetterRequest,
+  ResolveDeadLetterRequest,
   LapsedDeliveryView,
   ListDeadLettersQuery,
 } from "./dead-letters.ts";

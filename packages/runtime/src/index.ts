@@ -8,7 +8,7 @@ export { planCompensation } from "./plan-compensation.ts";
 export type { CompensationPlan } from "./plan-compensation.ts";
 export { checkDefinition, previewDefinition, registerDefinition } from "./register-definition.ts";
 export type { Registered } from "./register-definition.ts";
-export { discardDeadLetter } from "./discard-dead-letter.ts";
+export { discardDeadLetter, retryDeadLetter } from "./resolve-dead-letter.ts";
 export {
   BusyError,
   DeadLetterNotFoundError,

@@ -90,6 +90,50 @@ test("discarding it has undone what was done, once, and says who did so", async 
   expect(entries).toMatchObject([{ actor: "ada", data: { reason: "bad input" } }]);
 });
 
+test("retried, the instance goes on from the step, with deliveries counted anew", async () => {
+  const id = await poisoned();
+  const { id: letterId } = await letterOf(id);
+  const retry = () =>
+    api.call("POST", `/v1/dead-letters/${letterId}/retry`, {
+      reason: "mended",
+      requestedBy: "ada",
+    });
+
+  const retried = await retry();
+  await eventually("the step", async () => (await latestOf(id))?.status === "PENDING");
+  const going = await api.call("GET", `/v1/instances/${id}`);
+  const again = await retry();
+  const discard = await api.call("POST", `/v1/dead-letters/${letterId}/discard`);
+
+  expect(retried).toMatchObject({
+    status: 202,
+    body: { id: letterId, status: "RETRIED", resolvedBy: "ada", reason: "mended" },
+  });
+  expect(going.body).toMatchObject({ status: "RUNNING", error: null, compensation: null });
+  expect(await latestOf(id)).toEqual({ status: "PENDING", deliveries: 0, lapses: 0 });
+  expect([again, discard].map(({ status }) => status)).toEqual([409, 409]);
+  expect((await api.call("GET", `/v1/dead-letters?instanceId=${id}`)).body.items).toEqual([]);
+});
+
+test("a cancel of the instance discards it, and undoes what was done", async () => {
+  const id = await poisoned();
+  const { id: letterId } = await letterOf(id);
+
+  const cancelled = await api.call("POST", `/v1/instances/${id}/cancel`, { reason: "give up" });
+  const ended = await api.call("GET", `/v1/instances/${id}?wait=20`);
+
+  expect(cancelled.status).toBe(202);
+  expect(ended.body).toMatchObject({
+    status: "CANCELLED",
+    error: null,
+    compensation: { status: "COMPLETED", completed: ["refund"] },
+  });
+  expect((await api.call("GET", `/v1/dead-letters/${letterId}`)).body).toMatchObject({
+    status: "DISCARDED",
+    reason: "give up",
+  });
+});
+
 test("the list has the open ones, the latest first and page by page, and none of another tenant", async () => {
   const ids = [await poisoned(), await poisoned(), await poisoned()];
 
@@ -133,6 +177,15 @@ async function poisoned(): Promise<string> {
     return (await api.call("GET", `/v1/instances/${body.id}`)).body.status === "FAILED";
   });
   return body.id;
+}
+
+/** The latest execution of the step that kills. */
+async function latestOf(instanceId: string) {
+  const { rows } = await sql<{ status: string; deliveries: number; lapses: number }>`
+    select status, deliveries, lapses from step_executions
+    where instance_id = ${instanceId} and path = 'kill'
+    order by iteration desc limit 1`.execute(api.services.database.db);
+  return rows[0];
 }
 
 async function stepOf(instanceId: string): Promise<{ status: string } | undefined> {

@@ -2,7 +2,7 @@ import {
   DeadLetterId,
   DeadLetterPage,
   DeadLetterView,
-  DiscardDeadLetterRequest,
+  ResolveDeadLetterRequest,
   ListDeadLettersQuery,
 } from "@millrace/contract";
 import type { FastifyPluginAsyncZod } from "fastify-type-provider-zod";
@@ -30,6 +30,16 @@ const showSchema = {
   querystring: NoQuery,
   response: { 200: DeadLetterView },
 };
+const retrySchema = {
+  tags,
+  operationId: "retryDeadLetter",
+  summary: "Have the step tried again",
+  description: "Its instance is RUNNING again from that step, whose deliveries are counted anew.",
+  params: DeadLetterPath,
+  querystring: NoQuery,
+  body: ResolveDeadLetterRequest.optional(),
+  response: { 202: DeadLetterView },
+};
 const discardSchema = {
   tags,
   operationId: "discardDeadLetter",
@@ -37,7 +47,7 @@ const discardSchema = {
   description: "Its instance stays FAILED, and its compensation begins, where there is one.",
   params: DeadLetterPath,
   querystring: NoQuery,
-  body: DiscardDeadLetterRequest.optional(),
+  body: ResolveDeadLetterRequest.optional(),
   response: { 202: DeadLetterView },
 };
 
@@ -52,6 +62,22 @@ export const deadLetterRoutes: FastifyPluginAsyncZod<ApiContext> = async (app, {
     "/v1/dead-letters/:id",
     { schema: showSchema, config: { errors: ["DEAD_LETTER_NOT_FOUND"] } },
     (request) => runtime.readDeadLetter(callerOf(request), request.params.id),
+  );
+
+  app.post(
+    "/v1/dead-letters/:id/retry",
+    {
+      schema: retrySchema,
+      config: {
+        errors: ["DEAD_LETTER_NOT_FOUND", "DEAD_LETTER_RESOLVED", "STATUS_CONFLICT", "BUSY"],
+      },
+    },
+    async (request, reply) => {
+      const body = request.body ?? {};
+      const caller = callerOf(request, { actor: body.requestedBy });
+      const letter = await runtime.retryDeadLetter(caller, request.params.id, body);
+      return reply.code(202).send(letter);
+    },
   );
 
   app.post(

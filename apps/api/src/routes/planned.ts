@@ -31,7 +31,6 @@ const PLANNED: readonly { readonly url: string; readonly methods: HTTPMethods[] 
   })),
   { url: "/v1/schedules/:id/next", methods: READ },
   ...["pause", "resume"].map((verb) => ({ url: `/v1/queues/:id/${verb}`, methods: DO })),
-  { url: "/v1/dead-letters/:id/retry", methods: DO },
 ];
 
 export async function plannedRoutes(app: FastifyInstance): Promise<void> {

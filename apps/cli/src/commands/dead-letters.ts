@@ -9,27 +9,27 @@ import { table } from "../table.ts";
 import { timeText } from "../times.ts";
 import { integerOf } from "../values.ts";
 
-const VERBS = ["ls", "show", "discard"] as const;
+const VERBS = ["ls", "show", "retry", "discard"] as const;
 type Verb = (typeof VERBS)[number];
 
 export const deadLetters: Command = defineCommand({
   name: "dead-letters",
-  summary: "list, show and discard steps that killed their workers",
+  summary: "list, show, retry and discard steps that killed their workers",
   isClient: true,
   arguments: [
     { name: "verb", description: `${VERBS.join(", ")} (default: ls)`, isOptional: true },
     { name: "id", description: "the id of a dead letter", isOptional: true },
   ],
   options: {
-    reason: { type: "string", short: "r", value: "text", description: "discard: why" },
+    reason: { type: "string", short: "r", value: "text", description: "retry, discard: why" },
     workflow: { type: "string", value: "id", description: "ls: of this workflow" },
     all: { type: "boolean", description: "ls: resolved ones, too" },
     limit: { type: "string", short: "n", value: "count", description: "ls: at most (default: 50)" },
     cursor: { type: "string", value: "cursor", description: "ls: go on after a former page" },
   },
   details: [
-    "A step whose workers died of it five times fails its instance and waits here. Discarding it " +
-      "gives the step up: what the instance has done is undone.",
+    "A step whose workers died of it five times fails its instance and waits here. Retried, " +
+      "the instance goes on from the step; discarded, what it has done is undone.",
   ],
   examples: [
     "millrace dead-letters",
@@ -73,7 +73,14 @@ function act(
   id: string,
   reason: string | undefined,
 ): Promise<DeadLetterView> {
-  return verb === "show" ? client.deadLetters.get(id) : client.deadLetters.discard(id, { reason });
+  switch (verb) {
+    case "show":
+      return client.deadLetters.get(id);
+    case "retry":
+      return client.deadLetters.retry(id, { reason });
+    case "discard":
+      return client.deadLetters.discard(id, { reason });
+  }
 }
 
 function printList(output: Output, letters: readonly DeadLetterView[]): void {

@@ -3,6 +3,7 @@ import type { DeadLetter } from "@millrace/store";
 import { advance } from "./advance.ts";
 import { DeadLetterNotFoundError, DeadLetterResolvedError } from "./errors.ts";
 import { perform } from "./perform.ts";
+import { retryInstance } from "./retry-instance.ts";
 import type { Caller, Services } from "./services.ts";
 
 /**
@@ -28,6 +29,25 @@ export async function discardDeadLetter(
   if (resolved === undefined) throw new DeadLetterNotFoundError(id);
   if (advanced.kind !== "committed") throw new DeadLetterResolvedError(id, resolved.status);
   await perform(services, advanced.commit);
+  return resolved;
+}
+
+/**
+ * Its instance goes on from the step, whose deliveries are counted anew (CONTRACT 2, POISONED).
+ *
+ * @throws DeadLetterNotFoundError, DeadLetterResolvedError, RetryRefusedError
+ */
+export async function retryDeadLetter(
+  services: Services,
+  caller: Caller,
+  id: string,
+  { reason }: { readonly reason?: string | null | undefined },
+): Promise<DeadLetter> {
+  const { tenantId } = caller;
+  const { instanceId } = await openLetter(services, id, tenantId);
+  await retryInstance(services, caller, instanceId, { reason });
+  const resolved = await readDeadLetter(services.database.db, id, tenantId);
+  if (resolved === undefined) throw new DeadLetterNotFoundError(id);
   return resolved;
 }
 
