@@ -79,12 +79,17 @@ export function openClient({ apiUrls, log, deadline }: ClientOptions): LoggingCl
     async insist(request) {
       for (let attempt = 1; ; attempt += 1) {
         const answer = await once(request);
-        if (answer && answer.status < 500 && answer.status !== 429) return answer;
+        if (answer && stands(answer)) return answer;
         if (performance.now() > deadline()) return undefined;
         await sleep(Math.min(50 * attempt, 1_000));
       }
     },
   };
+}
+
+/** Whether asking again in the same words would be no use. 501 is what this version cannot do. */
+export function stands({ status }: Answer): boolean {
+  return status === 501 || (status < 500 && status !== 429);
 }
 
 function problemOf(error: unknown): string {

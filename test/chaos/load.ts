@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { InstanceView } from "@millrace/contract";
-import { seenOf, type Answer, type LoggingClient } from "./client.ts";
+import { seenOf, stands, type Answer, type LoggingClient } from "./client.ts";
 import { chain } from "./definitions.ts";
 import type { CasePlan } from "./load-plan.ts";
 import type { Seen } from "./record.ts";
@@ -214,7 +214,7 @@ function openCase(plan: CasePlan, client: LoggingClient, deadline: () => number)
             body: { state: { variables: { note: key } } },
             ifMatch: seen.version,
           }));
-        if (answer && answer.status < 500 && answer.status !== 412) return;
+        if (answer && stands(answer) && answer.status !== 412) return;
         await sleep(200);
       }
     },
