@@ -13,31 +13,38 @@ import type { Services } from "./services.ts";
  * lost; the rows say the same, and the reconciler reads them.
  */
 export async function perform(services: Services, commit: Commit): Promise<void> {
-  const { previous, decision } = commit;
-  const key: Key = { tenantId: previous.tenantId, instanceId: previous.id };
-  const { commands } = decision;
-
   count(services, commit);
   wake(services, commit);
-  matchEmitted(services, key, commands);
-  const effects = [
-    enqueue(services, jobsOf(key, commit)),
-    abortAll(
-      services,
-      key,
-      commands.filter((command) => command.kind === "abort"),
-    ),
-    ...(opensLookback(commands) ? [lookBack(services, key)] : []),
-    ...(concernsFamily(commands) ? [tellAndGoOn(services, key, commands)] : []),
-    ...commands.flatMap((command) =>
-      command.kind === "letGo" ? [goOn(services, key, commit, command.executions)] : [],
-    ),
-  ];
+  matchEmitted(services, keyOf(commit), commit.decision.commands);
+  const effects = effectsOf(services, commit);
+  if (effects.length === 0) return;
   for (const effect of await Promise.allSettled(effects)) {
     // What is committed stands: whoever committed it must not hear of a failure.
     if (effect.status === "fulfilled") continue;
-    services.log.warn({ err: effect.reason, instanceId: key.instanceId }, "left to the reconciler");
+    const instanceId = commit.previous.id;
+    services.log.warn({ err: effect.reason, instanceId }, "left to the reconciler");
   }
+}
+
+/** Most commits have one or none, so that none is begun for nothing. */
+function effectsOf(services: Services, commit: Commit): readonly Promise<unknown>[] {
+  const { commands } = commit.decision;
+  const key = keyOf(commit);
+  const effects: Promise<unknown>[] = [];
+  const jobs = jobsOf(key, commit);
+  if (jobs.length > 0) effects.push(enqueue(services, jobs));
+  const aborts = commands.filter((command) => command.kind === "abort");
+  if (aborts.length > 0) effects.push(abortAll(services, key, aborts));
+  if (opensLookback(commands)) effects.push(lookBack(services, key));
+  if (concernsFamily(commands)) effects.push(tellAndGoOn(services, key, commands));
+  for (const command of commands) {
+    if (command.kind === "letGo") effects.push(goOn(services, key, commit, command.executions));
+  }
+  return effects;
+}
+
+function keyOf({ previous }: Commit): Key {
+  return { tenantId: previous.tenantId, instanceId: previous.id };
 }
 
 /** A pause is over: jobs for what was held, and a look at what events have taken since. */
@@ -100,6 +107,7 @@ export async function enqueueDue(
 
 /** Jobs for the dispatched executions, those excepted that this worker carries on itself. */
 function jobsOf(key: Key, { decision, holds, carry }: Commit): readonly StepToAdd[] {
+  if (!decision.commands.some(({ kind }) => kind === "dispatch")) return [];
   const carried = new Set(carry.map(({ path, iteration }) => executionKey(path, iteration)));
   const fences = new Map(
     holds.map(({ path, iteration, fence }) => [executionKey(path, iteration), fence]),
@@ -187,7 +195,6 @@ async function abortAll(
   key: Key,
   aborts: readonly Extract<Command, { kind: "abort" }>[],
 ): Promise<void> {
-  if (aborts.length === 0) return;
   for (const { kind: _, ...abort } of aborts)
     services.queue.wake.publish("step", { ...key, ...abort });
   const attempts = new Map(
