@@ -11,9 +11,15 @@ export function openCommitter(
   db: Db,
   metrics: Metrics,
   write: (db: Db, commits: readonly Commit[]) => Promise<readonly (CommitOutcome | Error)[]>,
+  leastForMore = 1,
 ): (commit: Commit) => Promise<CommitOutcome> {
   return groupCalls<Commit, CommitOutcome>(
-    { lanes, maxBatch, keyOf: ({ previous }) => `${previous.tenantId}/${previous.id}` },
+    {
+      lanes,
+      leastForMore,
+      maxBatch,
+      keyOf: ({ previous }) => `${previous.tenantId}/${previous.id}`,
+    },
     async (commits) => {
       metrics.commitBatchSize.observe({}, commits.length);
       const startedAt = performance.now();

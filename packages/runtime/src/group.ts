@@ -4,6 +4,11 @@
  */
 export interface GroupOptions<T> {
   readonly lanes: number;
+  /**
+   * While a lane is busy another one is opened for so many items only: fewer go with the next batch,
+   * since a statement costs as much as several of its items do. 1 when absent.
+   */
+  readonly leastForMore?: number;
   readonly maxBatch: number;
   /** Two items with the same key never share a batch, nor travel at the same time. Absent: any may. */
   readonly keyOf?: (item: T) => string;
@@ -17,7 +22,7 @@ interface Waiting<T, R> {
 
 /** @param run Answers one result per item, in order; an Error as a result rejects that item alone. */
 export function groupCalls<T, R>(
-  { lanes, maxBatch, keyOf }: GroupOptions<T>,
+  { lanes, leastForMore = 1, maxBatch, keyOf }: GroupOptions<T>,
   run: (items: readonly T[]) => Promise<readonly (R | Error)[]>,
 ): (item: T) => Promise<R> {
   let waiting: Waiting<T, R>[] = [];
@@ -27,7 +32,7 @@ export function groupCalls<T, R>(
 
   function pump(): void {
     armed = false;
-    while (busy < lanes && waiting.length > 0) {
+    while (busy < lanes && waiting.length >= (busy === 0 ? 1 : leastForMore)) {
       const batch = takeBatch();
       if (batch.length === 0) return;
       busy += 1;
