@@ -106,7 +106,7 @@ async function callEverything({ call }: TestApi, id: string) {
   return Promise.all(
     operations.map(async ({ path, method, operation: { operationId, requestBody } }) => {
       const url = path
-        .replace("{n}", "1")
+        .replace("{version}", "1")
         .replaceAll(/\{\w+\}/g, path.includes("definitions") ? "echo" : id);
       const body = requestBody === undefined ? undefined : (bodies[operationId] ?? {});
       const headers = method === "patch" ? { "if-match": '"1"' } : {};
