@@ -2,6 +2,7 @@ import { DEFAULT_PAGE_SIZE, type InstanceView, type ListInstancesQuery } from "@
 import {
   cancelInstance,
   InstanceNotFoundError,
+  patchInstance,
   pauseInstance,
   planCompensation,
   previewDefinition,
@@ -117,6 +118,10 @@ export function bindRuntime(services: Services): Runtime {
     pauseInstance: (caller, id, request, ifMatch) =>
       forOwner(services, caller, id, async (owner) =>
         viewOf(await pauseInstance(services, owner, id, request, ifMatch)),
+      ),
+    patchInstance: (caller, id, request, ifMatch) =>
+      forOwner(services, caller, id, async (owner) =>
+        viewOf(await patchInstance(services, owner, id, request, ifMatch)),
       ),
     retryInstance: (caller, id, request, ifMatch) =>
       forOwner(services, caller, id, async (owner) =>

@@ -2,6 +2,7 @@ import { STATUS_CODES } from "node:http";
 import {
   CancellationTrigger,
   CancelRequest,
+  PatchRequest,
   PauseRequest,
   ResumeRequest,
   RetryRequest,
@@ -222,6 +223,7 @@ const NAMED: Readonly<Record<string, z.ZodType>> = {
   StartInstanceRequest,
   StartBatchAnswer,
   CancelRequest,
+  PatchRequest,
   PauseRequest,
   ResumeRequest,
   RetryRequest,

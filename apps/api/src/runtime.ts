@@ -14,6 +14,7 @@ import type {
   ListDefinitionsQuery,
   ListInstancesQuery,
   ListStepsQuery,
+  PatchRequest,
   PauseRequest,
   PublishEventAnswer,
   PublishEventRequest,
@@ -98,6 +99,13 @@ export interface Runtime {
     caller: Caller,
     id: string,
     request: PauseRequest,
+    ifMatch?: number,
+  ): Promise<InstanceView>;
+  /** @param ifMatch The version that the caller has read. */
+  patchInstance(
+    caller: Caller,
+    id: string,
+    request: PatchRequest,
     ifMatch?: number,
   ): Promise<InstanceView>;
   /** @param ifMatch The version that the caller has read. */

@@ -43,6 +43,7 @@ export async function createFakeApp(overrides: Partial<Runtime> = {}): Promise<F
     listInstances: note("listInstances", () => ({ items: [view()], nextCursor: null })),
     cancelInstance: note("cancelInstance", () => view({ status: "CANCELLED", version: 8 })),
     pauseInstance: note("pauseInstance", () => view({ status: "PAUSED", version: 8 })),
+    patchInstance: note("patchInstance", () => view({ version: 8 })),
     retryInstance: note("retryInstance", () => view({ version: 9 })),
     resumeInstance: note("resumeInstance", () => view({ version: 9 })),
     planCompensation: note("planCompensation", () => plan),

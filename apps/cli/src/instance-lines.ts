@@ -52,7 +52,7 @@ function passText({ path, iteration = 1 }: StepExecutionView): string {
 }
 
 function facts(instance: InstanceView, most: number): readonly (readonly [string, string])[] {
-  const { createdAt, startedAt, completedAt, cancellation, error } = instance;
+  const { createdAt, startedAt, completedAt, cancellation, error, pause } = instance;
   const { correlationId, startEventId, parent } = instance;
   const ran = durationBetween(startedAt ?? createdAt, completedAt);
   const ended = completedAt === null ? "" : `, settled ${clockText(completedAt)}`;
@@ -69,10 +69,20 @@ function facts(instance: InstanceView, most: number): readonly (readonly [string
       : [["variables", jsonLine(instance.state.variables, most)] as const]),
     ...(instance.output === null ? [] : [["output", jsonLine(instance.output, most)] as const]),
     ...(error === null ? [] : [["error", errorText(error, most)] as const]),
+    ...(pause === null ? [] : [["paused", pauseText(pause, most)] as const]),
     ...(cancellation === null
       ? []
       : [["cancelled", cancellationText(cancellation, most)] as const]),
   ];
+}
+
+function pauseText(
+  { by, at, reason, until }: NonNullable<InstanceView["pause"]>,
+  most: number,
+): string {
+  const end = until === null ? "" : `, until ${timeText(until)} UTC`;
+  const why = reason === null ? "" : `: ${printable(reason)}`;
+  return shorten(`by ${printable(by)} at ${timeText(at)} UTC${end}${why}`, most);
 }
 
 function cancellationText(

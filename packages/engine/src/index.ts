@@ -5,6 +5,7 @@ export { hasOpenDeadLetter } from "./decide/dead-letter.ts";
 export { decide, isNeeds } from "./decide/decide.ts";
 export { canCancel } from "./decide/cancel.ts";
 export { canPause } from "./decide/pause.ts";
+export { mergePatch } from "./decide/patch.ts";
 export { retryRefusal } from "./decide/reopen.ts";
 export { triggerPath } from "./decide/listen.ts";
 export { eventKeyOf } from "./decide/listen.ts";

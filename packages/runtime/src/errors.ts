@@ -120,6 +120,16 @@ export class UnknownStepError extends MillraceError {
   }
 }
 
+export class InvalidPatchError extends MillraceError {
+  override readonly name = "InvalidPatchError";
+  readonly code = "INVALID_BODY";
+  override readonly problems: readonly Problem[];
+  constructor(message: string) {
+    super(message);
+    this.problems = [{ path: "/state/variables", code: "TOO_LARGE", message }];
+  }
+}
+
 export class PreconditionFailedError extends MillraceError {
   override readonly name = "PreconditionFailedError";
   readonly code = "PRECONDITION_FAILED";

@@ -2,6 +2,8 @@ export { cancelInstance } from "./cancel-instance.ts";
 export type { CancelBody } from "./cancel-instance.ts";
 export { pauseInstance, resumeInstance } from "./pause-instance.ts";
 export type { PauseBody, ResumeBody } from "./pause-instance.ts";
+export { patchInstance } from "./patch-instance.ts";
+export type { PatchBody } from "./patch-instance.ts";
 export { retryInstance } from "./retry-instance.ts";
 export type { RetryBody } from "./retry-instance.ts";
 export { planCompensation } from "./plan-compensation.ts";
@@ -18,6 +20,7 @@ export {
   InvalidDefinitionError,
   InvalidInputError,
   InvalidScenarioError,
+  InvalidPatchError,
   MillraceError,
   PreconditionFailedError,
   ReservedPatternError,

@@ -91,6 +91,8 @@ export type { MatchedWait } from "./load.ts";
 export { findPastEvents, markLookedBack, openLookbacks } from "./lookbacks.ts";
 export type { LookbackWait, PastSearch } from "./lookbacks.ts";
 export { migrateToLatest, pendingMigrations } from "./migrate.ts";
+export { patchColumns } from "./patch.ts";
+export type { ColumnPatch } from "./patch.ts";
 export { recentEvents } from "./recent-events.ts";
 export { readSetting, writeSetting } from "./settings.ts";
 export { findStartTriggers } from "./start-triggers.ts";

@@ -321,3 +321,73 @@ test("a failed instance is abandoned by a cancel, which undoes what was not undo
   expect(ended.compensation).toMatchObject({ status: "COMPLETED", completed: ["undo"] });
   expect([again.status, (await act("retry", id)).status]).toEqual([409, 409]);
 });
+
+test("variables are patched at the version that was read, and open waits see them at once", async () => {
+  const workflowId = `control${++made}`;
+  const wait = {
+    stepId: "wait",
+    type: "EVENT_WAIT",
+    eventPattern: "patched",
+    eventCondition: "event.payload.order === variables.order",
+  };
+  const variables = { order: "old", kept: { a: 1, b: 2 } };
+  await api.call("POST", "/v1/definitions", { id: workflowId, variables, steps: [wait] });
+  const { id } = (
+    await api.call("POST", "/v1/instances", { workflowId, metadata: { team: "x", n: 1 } })
+  ).body;
+  const patch = (body: object, tag?: string) =>
+    api.call("PATCH", `/v1/instances/${id}`, body, tag === undefined ? {} : { "if-match": tag });
+  const change = {
+    state: { variables: { order: `new-${id}`, kept: { a: null } } },
+    priority: 7,
+    deadline: "2030-01-01T00:00:00.000Z",
+    metadata: { n: null },
+  };
+
+  const blind = await patch(change);
+  const stale = await patch(change, '"99"');
+  const owned = await patch({ status: "COMPLETED", tenantId: "x", state: { steps: {} } }, '"1"');
+  const changed = await patch(change, '"1"');
+  const missed = await publish("patched", { order: "old" });
+  const found = await publish("patched", { order: `new-${id}` });
+  const ended = await settled(id);
+  const late = await patch({ priority: 1 }, `"${ended.version}"`);
+
+  expect([blind.status, blind.body.code]).toEqual([428, "PRECONDITION_REQUIRED"]);
+  expect([stale.status, owned.status]).toEqual([412, 400]);
+  expect(owned.body.errors.map(({ path }: { path: string }) => path)).toEqual(
+    expect.arrayContaining(["/status", "/tenantId"]),
+  );
+  expect([changed.status, changed.headers.get("etag")]).toEqual([200, '"2"']);
+  expect(changed.body).toMatchObject({
+    version: 2,
+    state: { variables: { order: `new-${id}`, kept: { b: 2 } } },
+    priority: 7,
+    deadline: "2030-01-01T00:00:00.000Z",
+    metadata: { team: "x" },
+  });
+  expect([missed.delivered, found.delivered, ended.status]).toEqual([0, 1, "COMPLETED"]);
+  expect(late.status).toBe(409);
+  expect(await typesOf(id)).toContain("workflow.patched");
+});
+
+test("an instance whose retries are spent is parked, and has another round or goes on elsewhere", async () => {
+  const retry = { maxAttempts: 1, onExhausted: "PAUSE" };
+  const id = await start([{ ...flaky, condition: undefined, retry }, say]);
+  const parked = await until(id, "it is parked", ({ status }) => status === "PAUSED");
+  const held = await heldOf(id);
+
+  const resumed = await act("retry", id);
+  const again = await until(id, "it is parked again", ({ status }) => status === "PAUSED");
+  const skipped = await act("retry", id, { fromStepId: "say" });
+  const ended = await settled(id);
+
+  expect(parked).toMatchObject({
+    error: { stepId: "flaky", attempt: 1 },
+    pause: { cause: "EXHAUSTED", by: "system" },
+  });
+  expect(held.summary).toMatch(/retries of step "flaky" are spent/);
+  expect([resumed.status, resumed.body.error]).toEqual([202, null]);
+  expect(again.state.steps["flaky"]).toMatchObject({ attempts: 2, iteration: 1 });
+  expect([skipped.status, ended.status, ended.error]).toEqual([202, "COMPLETED", null]);
+});

@@ -3,12 +3,14 @@ import {
   type ErrorCode,
   InstanceId,
   InstanceView,
+  PatchRequest,
   PauseRequest,
   ResumeRequest,
   RetryRequest,
 } from "@millrace/contract";
 import type { FastifyPluginAsyncZod } from "fastify-type-provider-zod";
 import * as z from "zod";
+import { ApiError } from "../errors.ts";
 import { callerOf, etagOf, ifMatchOf } from "../headers.ts";
 import type { ApiContext } from "../runtime.ts";
 import { NoQuery } from "../validation.ts";
@@ -63,6 +65,16 @@ const retrySchema = {
   body: RetryRequest.optional(),
 };
 
+const patchSchema = {
+  ...common,
+  operationId: "patchInstance",
+  summary: "Change an instance's variables, priority, deadline or metadata",
+  description:
+    "A JSON merge patch (RFC 7396): null removes a member. If-Match is required, so that nobody overwrites what they have not seen. Waits whose conditions read the variables see the new ones from then on.",
+  body: PatchRequest,
+  response: { 200: InstanceView },
+};
+
 export const controlRoutes: FastifyPluginAsyncZod<ApiContext> = async (app, { runtime }) => {
   app.post("/v1/instances/:id/cancel", { schema: cancelSchema, config }, async (request, reply) => {
     const body = request.body ?? {};
@@ -79,6 +91,21 @@ export const controlRoutes: FastifyPluginAsyncZod<ApiContext> = async (app, { ru
     const instance = await runtime.pauseInstance(caller, id, body, ifMatchOf(request));
     return reply.code(202).header("etag", etagOf(instance)).send(instance);
   });
+
+  app.patch(
+    "/v1/instances/:id",
+    { schema: patchSchema, config: { ...config, errors: [...errors, "PRECONDITION_REQUIRED"] } },
+    async (request, reply) => {
+      if (request.headers["if-match"] === undefined) {
+        const detail = "send the ETag of the instance that you have read as If-Match";
+        throw new ApiError("PRECONDITION_REQUIRED", detail);
+      }
+      const { id } = request.params;
+      const caller = callerOf(request);
+      const instance = await runtime.patchInstance(caller, id, request.body, ifMatchOf(request));
+      return reply.code(200).header("etag", etagOf(instance)).send(instance);
+    },
+  );
 
   app.post(
     "/v1/instances/:id/retry",

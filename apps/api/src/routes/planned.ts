@@ -10,7 +10,6 @@ const CHANGE: HTTPMethods[] = ["GET", "PUT", "PATCH", "DELETE"];
  * slip in the path, and are not in the OpenAPI document.
  */
 const PLANNED: readonly { readonly url: string; readonly methods: HTTPMethods[] }[] = [
-  { url: "/v1/instances/:id", methods: ["PATCH"] },
   ...["promote"].map((verb) => ({
     url: `/v1/instances/:id/${verb}`,
     methods: DO,

@@ -8,6 +8,7 @@ import { freezeWhenSettled, settleAwaited } from "./compensate.ts";
 import { after, clockMs, isValueError } from "./evaluate.ts";
 import { settleCompleted } from "./execution.ts";
 import { timeoutError } from "./finish-step.ts";
+import { pauseExhausted } from "./pause.ts";
 import {
   dropTimer,
   liveExecution,
@@ -18,7 +19,7 @@ import {
   updateExecution,
 } from "./turn.ts";
 import type { Turn } from "./turn.ts";
-import { goAstray, goOn, stepOf } from "./walk.ts";
+import { goAstray, goOn, routeOf, stepOf } from "./walk.ts";
 
 /** What becomes of a SUB_WORKFLOW step when its child has settled, or will never be. */
 
@@ -80,6 +81,13 @@ function fail(
     retryLater(turn, execution, error, delayMs);
     return;
   }
+  const isRouted = routeOf(stepOf(turn, execution.stepId), error) !== undefined;
+  const isFinal = retry?.nonRetryableErrors?.includes(error.type) === true;
+  if (retry?.onExhausted === "PAUSE" && !isRouted && !isFinal) {
+    retryLater(turn, { ...execution, round: execution.attempt }, error, 0);
+    pauseExhausted(turn, execution, error);
+    return;
+  }
   removeLive(turn, execution);
   goAstray(turn, execution, error);
 }
@@ -87,14 +95,14 @@ function fail(
 /** Only where the step itself asks for it (docs/decisions, 0009). */
 function delayOfNextChild(
   turn: Turn,
-  { path, iteration, attempt }: LiveExecution,
+  { path, iteration, attempt, round = 0 }: LiveExecution,
   error: WorkflowError,
   retry: NonNullable<SubWorkflowStep["retry"]>,
 ): number | undefined {
   const policy = resolveRetryPolicy(retry);
   if (policy.nonRetryableErrors.includes(error.type)) return undefined;
   const random = spread(`${turn.state.id}.${path}.${iteration}.${attempt}`);
-  return nextAttemptDelayMs(policy, attempt, random);
+  return nextAttemptDelayMs(policy, attempt - round, random);
 }
 
 function retryLater(

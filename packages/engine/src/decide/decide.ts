@@ -11,6 +11,7 @@ import { discardDeadLetter } from "./dead-letter.ts";
 import { completeIfDone } from "./end.ts";
 import { failAttempt, poison, succeed, timeOutAttempt } from "./finish-step.ts";
 import { refreshKeys } from "./listen.ts";
+import { patchVariables } from "./patch.ts";
 import { isHeld, requestPause, requestResume, statusOf } from "./pause.ts";
 import { requestRetry } from "./reopen.ts";
 import { MissingReads } from "./scope.ts";
@@ -73,6 +74,7 @@ function applyHeld(turn: Turn, held: Held): void {
 const reopens: ReadonlySet<Signal["kind"]> = new Set([
   "deadLetterDiscarded",
   "retryRequested",
+  "variablesPatched",
   "cancelRequested",
 ]);
 
@@ -111,6 +113,8 @@ function apply(turn: Turn, signal: Signal): void {
       return refuseChild(turn, signal);
     case "pauseRequested":
       return requestPause(turn, signal);
+    case "variablesPatched":
+      return patchVariables(turn, signal);
     case "retryRequested":
       return requestRetry(turn, signal);
     case "resumeRequested":

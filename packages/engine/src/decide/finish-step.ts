@@ -14,10 +14,10 @@ import { abortAttempt, callOf, requestJob } from "./dispatch.ts";
 import { failPoisoned } from "./end.ts";
 import { after, clockMs, isValueError } from "./evaluate.ts";
 import { settleCompleted, settleFailed } from "./execution.ts";
-import { hold, isPaused } from "./pause.ts";
+import { hold, isPaused, pauseExhausted } from "./pause.ts";
 import { dropTimer, noteStep, putLive, removeLive, setTimer, updateExecution } from "./turn.ts";
 import type { Turn } from "./turn.ts";
-import { goAstray, goOn, stepOf } from "./walk.ts";
+import { goAstray, goOn, routeOf, stepOf } from "./walk.ts";
 
 /** What becomes of an execution when an attempt at it has ended, one way or another. */
 
@@ -102,8 +102,29 @@ function retryOrFail(
   retry: RetryPolicy | undefined,
 ): void {
   const delayMs = retry && delayOfNextAttempt(turn, execution, error, retry);
-  if (delayMs === undefined) failForGood(turn, execution, error);
-  else retryLater(turn, execution, error, delayMs);
+  if (delayMs !== undefined) retryLater(turn, execution, error, delayMs);
+  else if (retry !== undefined && isParked(turn, execution, error, retry))
+    park(turn, execution, error);
+  else failForGood(turn, execution, error);
+}
+
+/** Retries are spent, and no step of the workflow takes the error: it is for an operator (CONTRACT 1.3). */
+function isParked(
+  turn: Turn,
+  { stepId, compensates }: LiveExecution,
+  error: WorkflowError,
+  { onExhausted, nonRetryableErrors }: RetryPolicy,
+): boolean {
+  if (onExhausted !== "PAUSE" || compensates !== undefined) return false;
+  return (
+    !nonRetryableErrors.includes(error.type) && routeOf(stepOf(turn, stepId), error) === undefined
+  );
+}
+
+/** The same execution has another round of attempts, once somebody resumes or retries the instance. */
+function park(turn: Turn, execution: LiveExecution, error: WorkflowError): void {
+  retryLater(turn, { ...execution, round: execution.attempt }, error, 0);
+  pauseExhausted(turn, execution, error);
 }
 
 /** The step has no attempt left: compensation goes on with the next one, a workflow by `onError`. */
@@ -118,13 +139,13 @@ export function failForGood(turn: Turn, execution: LiveExecution, error: Workflo
 
 function delayOfNextAttempt(
   turn: Turn,
-  { path, iteration, attempt }: LiveExecution,
+  { path, iteration, attempt, round = 0 }: LiveExecution,
   error: WorkflowError,
   retry: RetryPolicy,
 ): number | undefined {
   if (retry.nonRetryableErrors.includes(error.type)) return undefined;
   const random = spread(`${turn.state.id}.${path}.${iteration}.${attempt}`);
-  return nextAttemptDelayMs(retry, attempt, random);
+  return nextAttemptDelayMs(retry, attempt - round, random);
 }
 
 /** The schedule-to-start clock begins again when the next attempt becomes due. */

@@ -38,6 +38,20 @@ function pause(turn: Turn, why: Pick<Pause, "by" | "reason" | "until" | "cause">
   if (why.until !== null) setInstanceTimer(turn, "resume", new Date(why.until));
 }
 
+/** The retries of a step are spent: nothing goes on until somebody has looked at it. */
+export function pauseExhausted(turn: Turn, { stepId }: LiveExecution, error: WorkflowError): void {
+  const { state } = turn;
+  const cause = "EXHAUSTED";
+  if (state.pause === null) {
+    const reason = `the retries of step "${stepId}" are spent`;
+    pause(turn, { by: "system", reason, until: null, cause });
+  } else {
+    clearInstanceTimer(turn, "resume");
+    state.pause = { ...state.pause, until: null, cause };
+  }
+  state.error = error;
+}
+
 /**
  * Goes back to where it was, and on with what was held in the meantime.
  */

@@ -129,15 +129,22 @@ function enter(turn: Turn, next: Next): void {
 /** The step to go to with this error; undefined when it has failed the branch or the instance. */
 function routeError(
   turn: Turn,
-  { onError }: Step,
+  current: Step,
   within: Place | undefined,
   error: WorkflowError,
 ): Next {
-  const route = onError.find(({ errors }) => errors.includes(error.type) || errors.includes("*"));
+  const route = routeOf(current, error);
   if (route !== undefined) return { stepId: route.to, within };
   if (within === undefined) failInstance(turn, error);
   else move(turn, { kind: "failed", within, error });
   return undefined;
+}
+
+export function routeOf(
+  { onError }: Step,
+  { type }: WorkflowError,
+): Step["onError"][number] | undefined {
+  return onError.find(({ errors }) => errors.includes(type) || errors.includes("*"));
 }
 
 /** Goes through one step: enters it, and leaves it where it is done at once. */

@@ -440,9 +440,6 @@ function checkRetry(
     const message = `this is longer than maxInterval, which is ${max / 1_000} s and holds; raise maxInterval too`;
     list.warn(`${path}/initialInterval`, "INTERVAL_CAPPED", message);
   }
-  if (fields["onExhausted"] === "PAUSE") {
-    list.add(`${path}/onExhausted`, "NOT_SUPPORTED_YET", notYet('"onExhausted": "PAUSE"'));
-  }
 }
 
 /** Milliseconds of the definition's own `maxInterval`, else of the default. */

@@ -1,7 +1,7 @@
 import type { RetryPolicy } from "../retry.ts";
 import type { Json } from "@millrace/expressions";
 import type { TerminalStatus } from "./status.ts";
-import type { TimerKind, WorkflowError } from "./snapshot.ts";
+import type { JsonObject, TimerKind, WorkflowError } from "./snapshot.ts";
 
 /** An event as waits and conditions see it. Times are ISO 8601. */
 export interface EventFact {
@@ -106,6 +106,14 @@ export type Signal =
       readonly kind: "pauseRequested";
       /** ISO 8601; null: until somebody resumes it. */
       readonly until: string | null;
+    } & Intervention)
+  | ({
+      readonly kind: "variablesPatched";
+      /** Of the variables (RFC 7396); null: they stay. */
+      readonly patch: JsonObject | null;
+      readonly priority: number | null;
+      /** What is changed beside the snapshot, for the history. */
+      readonly others: JsonObject;
     } & Intervention)
   | ({
       readonly kind: "retryRequested";

@@ -216,3 +216,79 @@ test("a failed instance that is cancelled undoes what was not undone, and is CAN
   });
   expect(simulation.snapshot).toBe(snapshot);
 });
+
+const parked = define({
+  retry: { maxAttempts: 2, initialInterval: "PT1S", jitter: "NONE", onExhausted: "PAUSE" },
+  steps: [{ stepId: "a", transitions: { default: "b" } }, { stepId: "b" }],
+});
+
+function exhausted(): Simulation {
+  const simulation = simulate(parked);
+  simulation.start();
+  simulation.fail("a");
+  simulation.fail("a");
+  return simulation;
+}
+
+test("with onExhausted PAUSE spent retries pause the instance, with the error that it stands at", () => {
+  const { snapshot, row } = exhausted();
+
+  expect(snapshot).toMatchObject({
+    status: "PAUSED",
+    error: { type: "Error", stepId: "a", attempt: 2 },
+    pause: { cause: "EXHAUSTED", by: "system", until: null },
+  });
+  expect(row("a")).toMatchObject({ status: "RETRYING", attempt: 3 });
+});
+
+test.each(["resumeRequested", "retryRequested"] as const)(
+  "by %s the step has another round of attempts, in the same execution",
+  (kind) => {
+    const simulation = exhausted();
+    simulation.send({ kind, intervention: 1, held: [], fromStepId: null, ...who });
+    const resumed = simulation.snapshot;
+    simulation.fail("a");
+    const again = simulation.snapshot.status;
+    simulation.succeed("a");
+    simulation.succeed("b");
+
+    expect([resumed.status, resumed.error, again]).toEqual(["RUNNING", null, "RUNNING"]);
+    expect(simulation.row("a")).toMatchObject({ iteration: 1, attempt: 4, status: "COMPLETED" });
+    expect(simulation.snapshot.status).toBe("COMPLETED");
+  },
+);
+
+test("from a step that is named a parked instance goes on there, and what it stood at is stopped", () => {
+  const simulation = exhausted();
+  retry(simulation, "b");
+  simulation.succeed("b", 1);
+
+  expect(rows(simulation)).toEqual(["a#1 CANCELLED", "b#1 COMPLETED"]);
+  expect(simulation.snapshot).toMatchObject({ status: "COMPLETED", error: null });
+});
+
+test("a second round that is spent pauses it again", () => {
+  const simulation = exhausted();
+  retry(simulation);
+  simulation.fail("a");
+  simulation.fail("a");
+
+  expect(simulation.snapshot).toMatchObject({ status: "PAUSED", error: { attempt: 4 } });
+});
+
+test("an error that the workflow takes itself, or that no retry would mend, does not pause it", () => {
+  const taken = simulate(
+    define({
+      retry: { maxAttempts: 1, onExhausted: "PAUSE" },
+      steps: [{ stepId: "a", onError: [{ errors: ["*"], to: "b" }] }, { stepId: "b" }],
+    }),
+  );
+  taken.start();
+  taken.fail("a");
+  const hopeless = simulate(parked);
+  hopeless.start();
+  hopeless.fail("a", { retryable: false });
+
+  expect(taken.snapshot.status).toBe("RUNNING");
+  expect(hopeless.snapshot.status).toBe("FAILED");
+});

@@ -1,0 +1,33 @@
+import { type Command, defineCommand } from "../command.ts";
+import { EXIT } from "../exit-codes.ts";
+
+export const retry: Command = defineCommand({
+  name: "retry",
+  summary: "retry a failed instance from where it failed, or from a step",
+  isClient: true,
+  arguments: [{ name: "id", description: "the id of an instance" }],
+  options: {
+    reason: {
+      type: "string",
+      short: "r",
+      value: "text",
+      description: "why; kept in the history",
+    },
+    from: { type: "string", value: "stepId", description: "the step to go on from" },
+  },
+  details: [
+    "What was completed stays. An instance that is paused because retries are spent has another round " +
+      "of them. One that has been compensated cannot be retried.",
+  ],
+  examples: ["millrace retry 0198c1de-…", "millrace retry 0198c1de-… --from ship"],
+  run: async ({ client, output }, { options, positionals }) => {
+    const [id = ""] = positionals;
+    const instance = await client.instances.retry(id, {
+      reason: options.reason,
+      fromStepId: options.from,
+    });
+    output.json(instance);
+    if (!output.isJson) output.line(`${id} is ${instance.status}`);
+    return EXIT.done;
+  },
+});
