@@ -1,5 +1,6 @@
 import { InstanceView } from "@millrace/contract";
 import { eventually } from "@millrace/testkit";
+import { sql } from "kysely";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { openTestApi, type TestApi } from "./support.ts";
 
@@ -390,4 +391,34 @@ test("an instance whose retries are spent is parked, and has another round or go
   expect([resumed.status, resumed.body.error]).toEqual([202, null]);
   expect(again.state.steps["flaky"]).toMatchObject({ attempts: 2, iteration: 1 });
   expect([skipped.status, ended.status, ended.error]).toEqual([202, "COMPLETED", null]);
+});
+
+test("C39: what is paused with due timers and events holds up nobody else, and is not looked at again", async () => {
+  const workflowId = `control${++made}`;
+  const wait = { stepId: "wait", type: "EVENT_WAIT", eventPattern: `crowd${made}` };
+  const delay = { stepId: "delay", type: "DELAY", duration: "PT0.1S" };
+  const branches = [
+    { name: "w", steps: [wait] },
+    { name: "d", steps: [delay] },
+  ];
+  const steps = [{ stepId: "both", type: "PARALLEL", branches }];
+  await api.call("POST", "/v1/definitions", { id: workflowId, steps });
+  const items = Array.from({ length: 100 }, () => ({ workflowId }));
+  const started = await api.call("POST", "/v1/instances:batch", { items });
+  const ids: string[] = started.body.results.map(
+    ({ instance }: { instance: InstanceView }) => instance.id,
+  );
+  await Promise.all(ids.map((id) => act("pause", id)));
+  const { delivered } = await publish(wait.eventPattern);
+
+  const other = await start([{ ...delay, transitions: { default: "say" } }, say]);
+  const { status } = await settled(other);
+  const looks = await sql<{ n: number }>`select count(*)::integer as n from timers t
+    join workflow_instances i on i.tenant_id = t.tenant_id and i.id = t.instance_id
+    where i.status = 'PAUSED' and t.look_at < 'infinity'`.execute(api.services.database.db);
+  await Promise.all(ids.map((id) => act("resume", id)));
+  const ended = await Promise.all(ids.map(settled));
+
+  expect([delivered, status, looks.rows[0]?.n]).toEqual([100, "COMPLETED", 0]);
+  expect(new Set(ended.map((each) => each.status))).toEqual(new Set(["COMPLETED"]));
 });
