@@ -59,7 +59,10 @@ export interface Claimed {
  * taken in the order of the key and never waited for, so that claims, commits and sweeps cannot block
  * each other in a circle.
  *
- * Plan: one descent of each primary key a request; nothing is scanned.
+ * Plan: one descent of each primary key a request; nothing is scanned. Each row is locked in a lateral
+ * query of its own, and its status told by a `case`: as a plain join, the partial index on PENDING rows
+ * serves as well while statistics know few of them, and then every claim reads all that wait. Measured
+ * with 1,200 waiting, 100 requests: 92 ms against 2 ms.
  */
 export async function claimSteps(
   db: Db,
@@ -114,14 +117,18 @@ const claim = prepared(
   "claim",
   `with taken as materialized (
     select x.*
-    from ${source.from("x", 1)}
-    join step_executions s on s.tenant_id = x.tenant_id and s.instance_id = x.instance_id
-      and s.path = x.path and s.iteration = x.iteration
-    where s.attempt = x.attempt and s.fence = x.fence and not s.held
-      and (s.status = 'PENDING'
-        or (s.status = 'RETRYING' and s.retry_at <= statement_timestamp()))
-    order by s.tenant_id, s.instance_id, s.path, s.iteration
-    for update of s skip locked),
+    from (
+      select * from ${source.from("x", 1)}
+      order by tenant_id collate "C", instance_id, path collate "C", iteration) x
+    cross join lateral (
+      select 1 from step_executions s
+      where s.tenant_id = x.tenant_id and s.instance_id = x.instance_id
+        and s.path = x.path and s.iteration = x.iteration
+        and s.attempt = x.attempt and s.fence = x.fence and not s.held
+        and case s.status
+          when 'PENDING' then true
+          when 'RETRYING' then s.retry_at <= statement_timestamp() else false end
+      for update skip locked) s),
   claimed as (
     update step_executions s
     set status = 'RUNNING',

@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
 import {
+  claimSteps,
   makeMissedDue,
   nextTimerDue,
   openDatabase,
@@ -99,6 +100,26 @@ test("jobs are looked up by the primary key, one row each", async () => {
   expect(after.fetched - before.fetched).toBe(100);
 });
 
+test("a claim reads the rows that it is for, however many others wait", async () => {
+  await sql`
+    insert into step_executions (tenant_id, instance_id, path, iteration, step_id, type, status,
+      attempt, task_id, queue, created_at, look_at)
+    select tenant_id, id, 'b', 1, 'b', 'TASK', 'PENDING', 1, 'noop', 'default', now(), 'infinity'
+    from workflow_instances limit 1000`.execute(db);
+  const { rows } = await sql<{ instance_id: string }>`
+    select instance_id from step_executions where status = 'PENDING' limit 100`.execute(db);
+  const requests = rows.map(({ instance_id: instanceId }) => claimOf(instanceId));
+
+  const before = await tuplesRead();
+  const claimed = await claimSteps(db, requests);
+  const after = await tuplesRead();
+
+  expect(claimed.filter((claim) => claim !== undefined)).toHaveLength(100);
+  expect(after.scanned - before.scanned).toBe(0);
+  // Each is found to be locked, and found again to be changed.
+  expect(after.fetched - before.fetched).toBeLessThanOrEqual(200);
+});
+
 /** What an installation has that has done much and has nothing to do. */
 async function fill(): Promise<void> {
   await sql`
@@ -126,6 +147,7 @@ async function fill(): Promise<void> {
 }
 
 async function askAll(): Promise<void> {
+  await claimSteps(db, [claimOf(randomUUID())]);
   await takeDueSteps(db, 500);
   await takeLapsedSteps(db, { lapseMs: 4_000, mostDeliveries: 5, limit: 500 });
   await overdueAttempts(db, 500);
@@ -165,6 +187,11 @@ function nodesOf(plan: PlanNode): readonly PlanNode[] {
 function jobOf(instanceId: string) {
   const place = { path: "a", iteration: 1, attempt: 1, fence: 0, jobId: randomUUID() };
   return { tenantId: "default", instanceId, ...place };
+}
+
+function claimOf(instanceId: string) {
+  const limits = { timeoutMs: null, heartbeatTimeoutMs: null, retry: null };
+  return { ...jobOf(instanceId), path: "b", workerId: randomUUID(), carrier: "job", ...limits };
 }
 
 async function tuplesRead() {
