@@ -168,11 +168,12 @@ test("a step whose worker died before it added the job is due once the death is 
   await services.queue.removeStep("default", jobId);
 
   stopScheduler = (await runScheduler(services)).close;
+  const known = await eventually("its job", async () => {
+    const found = await services.queue.known("default", [jobId]);
+    return found.size > 0 ? found : undefined;
+  });
 
-  await eventually(
-    "its job",
-    async () => (await services.queue.known("default", [jobId])).size > 0,
-  );
+  expect([...known]).toEqual([jobId]);
 });
 
 test("what was not added while Redis was away or full is due once it takes jobs, though the processes of that time are gone", async () => {

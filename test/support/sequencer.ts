@@ -17,6 +17,7 @@ const longest = [
 
 export class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    // oxlint-disable-next-line unicorn/no-array-sort -- Vitest's own, which gives back a new array.
     const sorted = await super.sort(files);
     const rank = ({ moduleId }: TestSpecification) => {
       const index = longest.findIndex((path) => moduleId.endsWith(path));

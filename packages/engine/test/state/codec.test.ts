@@ -260,11 +260,11 @@ test("what a later release has added is read past, and kept", () => {
     },
   } as const satisfies StoredSnapshot;
 
-  const snapshot = decodeSnapshot(columns);
-  const execution = snapshot.live["a#1"] as LiveExecution;
-  const next = { ...snapshot, live: { "a#1": { ...execution, attempt: 3 } }, completions: 3 };
+  const decoded = decodeSnapshot(columns);
+  const execution = decoded.live["a#1"] as LiveExecution;
+  const next = { ...decoded, live: { "a#1": { ...execution, attempt: 3 } }, completions: 3 };
 
-  expect(snapshot).toMatchObject({ completions: 2, live: { "a#1": { attempt: 2, stepId: "a" } } });
+  expect(decoded).toMatchObject({ completions: 2, live: { "a#1": { attempt: 2, stepId: "a" } } });
   expect(encodeFrontier(next)).toMatchObject({
     completions: 3,
     live: { "a#1": { attempt: 3, laterOfStep: { x: 1 } } },

@@ -175,8 +175,8 @@ async function commitTogether(
     if (outcome.kind === "committed") {
       remember(worker, first, decision.snapshot);
       await perform(services, commit);
-      const remembered = rememberRows(reads, decision, first.held);
-      return next.map((each) => each && worker.hold({ ...each.step, reads: remembered }));
+      const rows = rememberRows(reads, decision, first.held);
+      return next.map((each) => each && worker.hold({ ...each.step, reads: rows }));
     }
     forget(worker, first);
     // One of them is no longer held: the others are as good as ever.
