@@ -63,9 +63,12 @@ async function tryOnce(
   key: Key,
   intent: Intent,
 ): Promise<Advanced | undefined> {
-  const snapshot = await services.load.instance(key);
+  // Side by side: the commit's version and its guards on waits tell whether they belong together.
+  const [snapshot, inbox] = await Promise.all([
+    services.load.instance(key),
+    intent.inbox === true ? services.load.inbox(key) : [],
+  ]);
   if (snapshot === undefined) throw new InstanceNotFoundError(key.instanceId);
-  const inbox = intent.inbox === true ? await services.load.inbox(key) : [];
   const commit = await draft(services, key, snapshot, inbox, intent);
   if (commit === undefined) return { kind: "void", snapshot };
   return advancedBy(await services.commit(commit), snapshot, commit);
