@@ -1,3 +1,7 @@
+export { checkInstance } from "./consistency/check-instance.ts";
+export type { ConsistencyReport } from "./consistency/check-instance.ts";
+export { repairInstance } from "./consistency/repair-instance.ts";
+export type { Repaired } from "./consistency/repair-instance.ts";
 export { cancelInstance } from "./cancel-instance.ts";
 export type { CancelBody } from "./cancel-instance.ts";
 export { pauseInstance, resumeInstance } from "./pause-instance.ts";
