@@ -61,7 +61,7 @@ async function readAll(
   if (row === undefined) return undefined;
   const [size] = await run<Size>(db, sizes, values);
   const isWhole =
-    size !== undefined && size.commits <= limits.commits && Number(size.bytes) <= limits.bytes;
+    size !== undefined && size.commits <= limits.commits && size.bytes <= limits.bytes;
   const steps = (await run<StepRow>(db, isWhole ? stepsWithOutputs : stepsAlone, values)).map(
     stepOf,
   );
@@ -90,8 +90,8 @@ async function readAll(
     told,
     parent: row.i_parent === null ? null : { exists: row.has_parent, isLinked: row.is_linked },
     unmatchedEvents: events.map(({ id, received_at }) => ({ id, receivedAt: received_at })),
-    deliveries: Number(row.deliveries),
-    openDeadLetters: Number(row.dead_letters),
+    deliveries: row.deliveries,
+    openDeadLetters: row.dead_letters,
     hashOf: keyHashOf,
   };
 }
