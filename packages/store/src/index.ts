@@ -115,9 +115,16 @@ export {
   knownQueues,
   forgetWorker,
   liveWorkers,
+  noteWorkerExit,
   openBeat,
   registerWorker,
   staleBeatMs,
   workersLost,
 } from "./workers.ts";
-export type { BeatConnection, LiveWorker, SilentWorker, WorkerEntry } from "./workers.ts";
+export type {
+  BeatConnection,
+  LiveWorker,
+  SilentWorker,
+  WorkerEntry,
+  WorkerExit,
+} from "./workers.ts";
