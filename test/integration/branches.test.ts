@@ -303,3 +303,74 @@ test("steps of branches and items are undone in the reverse order of their compl
     "lines[0].book#1",
   ]);
 }, 60_000);
+
+test("what a decision reads is loaded in as many rounds as it takes", async () => {
+  const names = Array.from({ length: 14 }, (_, at) => `t${at}`);
+  const inner: StepDocument = {
+    stepId: "label",
+    type: "TASK",
+    taskId: "echo",
+    input: "input.large",
+  };
+  const nested = names.reduce<StepDocument>(
+    (step, name) => ({ stepId: `m_${name}`, type: "MAP", items: "[1]", steps: [step] }),
+    inner,
+  );
+  await installation.client.definitions.register({
+    id: "many_rounds",
+    steps: [
+      ...names.map((stepId, at): StepDocument => {
+        const transitions = { default: names[at + 1] ?? "deep" };
+        return { stepId, type: "TASK", taskId: "echo", input: "input.large", transitions };
+      }),
+      {
+        stepId: "deep",
+        type: "MAP",
+        items: "[1]",
+        steps: [nested],
+        transitions: { default: "go" },
+      },
+      wait("go", {
+        // Each of them is too large to come along with another one.
+        eventCondition: `event.payload.key === input.key && ${names
+          .map((name) => `size(steps.${name}.output) > 65536`)
+          .join(" && ")}`,
+        transitions: { default: "set_t0" },
+      }),
+      ...names.map((name, at): StepDocument => {
+        const next = names[at + 1];
+        return {
+          stepId: `set_${name}`,
+          type: "SET",
+          variables: { [name]: `\${ size(steps.${name}.output) }` },
+          transitions: { default: next === undefined ? "last" : `set_${next}` },
+        };
+      }),
+      // From outside of all MAPs.
+      { stepId: "last", type: "TASK", taskId: "echo", input: "size(steps.label.output)" },
+    ],
+    compensationSteps: names.map((name) => ({
+      stepId: `undo_${name}`,
+      compensationFor: name,
+      type: "TASK",
+      taskId: "echo",
+      input: `size(steps.${name}.output)`,
+    })),
+  });
+  const [id = ""] = await startAll("many_rounds", [{ key: "r", large: "x".repeat(70_000) }]);
+  await expect
+    .poll(async () => (await installation.client.instances.get(id)).status, { timeout: 30_000 })
+    .toBe("WAITING_FOR_EVENT");
+
+  const plan = await installation.client.instances.compensationPlan(id);
+  const published = await installation.client.events.publish({
+    pattern: "go.done",
+    payload: { key: "r" },
+  });
+
+  expect(plan.steps.map(({ input }) => input)).toEqual(names.map(() => 70_000));
+  expect(published).toMatchObject({ delivered: 1 });
+  const { status, output, state } = await settled(id);
+  expect({ status, output }).toEqual({ status: "COMPLETED", output: 70_000 });
+  expect(Object.keys(state.variables)).toEqual(names);
+}, 60_000);

@@ -1,7 +1,6 @@
 import { DEFAULT_PAGE_SIZE, type InstanceView, type ListInstancesQuery } from "@millrace/contract";
 import {
   cancelInstance,
-  checkInstance,
   InstanceNotFoundError,
   patchInstance,
   pauseInstance,
@@ -10,7 +9,6 @@ import {
   publishEvent,
   publishEvents,
   registerDefinition,
-  repairInstance,
   resumeInstance,
   retryInstance,
   type Services,
@@ -34,7 +32,6 @@ import {
   readInstance,
   tenantOf,
 } from "@millrace/store";
-import { consistencyView, repairView } from "./consistency-view.ts";
 import { deadLettersOf } from "./dead-letters.ts";
 import { historyPage } from "./history.ts";
 import { operationsOf } from "./operations.ts";
@@ -141,14 +138,6 @@ export function bindRuntime(services: Services): Runtime {
     readState: (caller, id, version) =>
       forOwner(services, caller, id, async (owner) =>
         stateView(await stateAt(services, owner, id, version)),
-      ),
-    checkConsistency: (caller, id) =>
-      forOwner(services, caller, id, async ({ tenantId }) =>
-        consistencyView(await checkInstance(services, { tenantId, instanceId: id })),
-      ),
-    repairInstance: (caller, id) =>
-      forOwner(services, caller, id, async (owner) =>
-        repairView(await repairInstance(services, owner, id)),
       ),
     why: (caller, id) =>
       forOwner(services, caller, id, async (owner) =>

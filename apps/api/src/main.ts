@@ -4,7 +4,6 @@ import {
   runProcess,
   sampleInstallation,
   samplePool,
-  sampleWaitingCalls,
 } from "@millrace/runtime";
 import { createApp } from "./app.ts";
 import { bindRuntime } from "./bind.ts";
@@ -16,7 +15,6 @@ await runProcess(async () => {
   const services = await openServices({ name: "api", ...config });
   const { log, metrics } = services;
   samplePool(services);
-  sampleWaitingCalls(services);
   sampleInstallation(services, queues);
   const app = await createApp({
     runtime: bindRuntime(services),

@@ -113,6 +113,6 @@ function inserted(row: NewExecution): ExecutionRead {
 }
 
 function updated(before: ExecutionRead, update: ExecutionUpdate): ExecutionRead {
-  const { status, attempt, output, error, completion } = update;
-  return { ...before, status, attempt, output: output ?? before.output, error, completion };
+  const { status, attempt, output = before.output, error, completion } = update;
+  return { ...before, status, attempt, output, error, completion };
 }

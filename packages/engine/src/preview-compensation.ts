@@ -2,7 +2,7 @@ import type { Json } from "@millrace/expressions";
 import type { Definition } from "./definition/definition.ts";
 import { decide, isNeeds } from "./decide/decide.ts";
 import type { Decision } from "./state/decision.ts";
-import type { ExecutionRead, Needs, Reads } from "./state/reads.ts";
+import type { ExecutionRead, Needs, ReadRequest, Reads } from "./state/reads.ts";
 import type { Signal } from "./state/signal.ts";
 import type { Snapshot, WorkflowError } from "./state/snapshot.ts";
 import { executionKey } from "./state/snapshot.ts";
@@ -87,7 +87,7 @@ export function previewCompensation(
   const { plan = [], targets = [], failed = [] } = frozen.snapshot.compensation ?? {};
   const successes = successesOf(plan.slice(0, maxInputs), snapshot);
   const undone = after(cancel, ...graces, ...successes);
-  if (isNeeds(undone)) return undone;
+  if (isNeeds(undone)) return { needs: [...undone.needs, ...leftOut(targets, undone, reads)] };
 
   const awaited = awaitedOf(definition, cancelled);
   return {
@@ -99,6 +99,20 @@ export function previewCompensation(
     awaited,
     stopped: stoppedOf(snapshot, cancelled),
   };
+}
+
+/** Each input may need the output in full of what it undoes: they are asked for together. */
+function leftOut(targets: readonly string[], { needs }: Needs, { executions }: Reads) {
+  const missing = new Set(
+    needs.flatMap((each) =>
+      each.kind === "execution" ? [executionKey(each.path, each.iteration)] : [],
+    ),
+  );
+  return targets.flatMap((key): ReadRequest[] => {
+    const read = executions.get(key);
+    if (read?.outputLeftOut !== true || missing.has(key)) return [];
+    return [{ kind: "execution", path: read.path, iteration: read.iteration }];
+  });
 }
 
 function gracesOf({ snapshot }: Decision): readonly Signal[] {

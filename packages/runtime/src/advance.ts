@@ -1,7 +1,8 @@
-import { decide, isNeeds, mergeReads, noReads } from "@millrace/engine";
+import { decide, noReads } from "@millrace/engine";
 import type { Decision, Definition, Reads, Signal, Snapshot } from "@millrace/engine";
 import { commitLocked } from "@millrace/store";
 import type { Commit, CommitOutcome, Db, Key, MatchedWait } from "@millrace/store";
+import { answerLoading } from "./answer.ts";
 import { BusyError, InstanceNotFoundError } from "./errors.ts";
 import { loadRows } from "./load-rows.ts";
 import type { Services } from "./services.ts";
@@ -21,9 +22,6 @@ const freeTries = 2;
  * a wait that the decision relied on. Each of these happens once.
  */
 const lockedTries = 10;
-
-/** Rounds of loading what a decision says it needs; a deeper chain is a fault of the engine. */
-const maxReadRounds = 10;
 
 export interface Intent {
   readonly actor: string;
@@ -151,11 +149,11 @@ export async function decideLoading(
   known: Reads,
   now: Date,
 ): Promise<{ readonly decision: Decision; readonly reads: Reads }> {
-  let reads = known;
-  for (let round = 0; round < maxReadRounds; round++) {
-    const answer = decide(definition, snapshot, signals, reads, now);
-    if (!isNeeds(answer)) return { decision: answer, reads };
-    reads = mergeReads(reads, await loadRows(db, key, answer.needs));
-  }
-  throw new Error(`instance ${key.instanceId}: a decision asked for rows ${maxReadRounds} times`);
+  const { answer: decision, reads } = await answerLoading(
+    `instance ${key.instanceId}`,
+    (given) => decide(definition, snapshot, signals, given, now),
+    (requests) => loadRows(db, key, requests),
+    known,
+  );
+  return { decision, reads };
 }

@@ -1,6 +1,7 @@
-import { canCancel, mergeReads, noReads, previewCompensation } from "@millrace/engine";
+import { canCancel, previewCompensation } from "@millrace/engine";
 import type { CompensationPreview, Definition, Snapshot } from "@millrace/engine";
 import { loadInstance, loadReads } from "@millrace/store";
+import { answerLoading } from "./answer.ts";
 import { InstanceNotFoundError } from "./errors.ts";
 import type { Caller, Services } from "./services.ts";
 
@@ -14,9 +15,6 @@ export interface CompensationPlan {
 
 /** Inputs that are worked out: each may hold the whole state of the instance. */
 const maxInputs = 500;
-
-/** Rounds of loading what the preview says it needs. */
-const maxReadRounds = 10;
 
 /**
  * What a cancel would do now. The instance and its rows are read as they are at one moment, so that
@@ -41,15 +39,12 @@ export async function planCompensation(
       if (snapshot === undefined) throw new InstanceNotFoundError(instanceId);
       const { workflowId, workflowVersion } = snapshot;
       const { definition } = await services.definitions.get(tenantId, workflowId, workflowVersion);
-      let reads = noReads;
-      for (let round = 0; round < maxReadRounds; round++) {
-        const options = { reason, actor, maxInputs };
-        const answer = previewCompensation(definition, snapshot, reads, now, options);
-        if (!("needs" in answer)) {
-          return { snapshot, definition, cancellable: canCancel(snapshot), preview: answer };
-        }
-        reads = mergeReads(reads, await loadReads(trx, key, answer.needs));
-      }
-      throw new Error(`instance ${instanceId}: a preview asked for rows ${maxReadRounds} times`);
+      const options = { reason, actor, maxInputs };
+      const { answer: preview } = await answerLoading(
+        `instance ${instanceId}, preview`,
+        (reads) => previewCompensation(definition, snapshot, reads, now, options),
+        (requests) => loadReads(trx, key, requests),
+      );
+      return { snapshot, definition, cancellable: canCancel(snapshot), preview };
     });
 }

@@ -1,6 +1,7 @@
-import { eventSatisfies, mergeReads, noReads } from "@millrace/engine";
+import { eventSatisfies } from "@millrace/engine";
 import type { EventFact } from "@millrace/engine";
 import type { StoredEvent, WaitCandidate } from "@millrace/store";
+import { answerLoading } from "./answer.ts";
 import { loadRows } from "./load-rows.ts";
 import type { Services } from "./services.ts";
 
@@ -14,13 +15,13 @@ export async function satisfies(
   const { tenantId, workflowId, workflowVersion } = snapshot;
   const { definition } = await services.definitions.get(tenantId, workflowId, workflowVersion);
   const fact = factOf(event);
-  let reads = noReads;
-  for (;;) {
-    const answer = eventSatisfies(definition, snapshot, wait, fact, reads, services.clock.now());
-    if (typeof answer === "boolean") return answer;
-    const key = { tenantId, instanceId: snapshot.id };
-    reads = mergeReads(reads, await loadRows(services.database.db, key, answer.needs));
-  }
+  const key = { tenantId, instanceId: snapshot.id };
+  const { answer } = await answerLoading(
+    `instance ${snapshot.id}`,
+    (reads) => eventSatisfies(definition, snapshot, wait, fact, reads, services.clock.now()),
+    (requests) => loadRows(services.database.db, key, requests),
+  );
+  return answer;
 }
 
 export function factOf({ id, pattern, payload, occurredAt, receivedAt }: StoredEvent): EventFact {

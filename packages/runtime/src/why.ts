@@ -1,11 +1,4 @@
-import {
-  explainWait,
-  hasOpenDeadLetter,
-  isSettled,
-  matcherOf,
-  mergeReads,
-  noReads,
-} from "@millrace/engine";
+import { explainWait, hasOpenDeadLetter, isSettled, matcherOf } from "@millrace/engine";
 import type {
   Definition,
   EventFact,
@@ -23,6 +16,7 @@ import {
   recentEvents,
 } from "@millrace/store";
 import type { InstanceRead, LiveWorker, StepRead, TimerRead, WaitRead } from "@millrace/store";
+import { answerLoading } from "./answer.ts";
 import { InstanceNotFoundError } from "./errors.ts";
 import { factOf } from "./satisfies.ts";
 import type { Caller, Services } from "./services.ts";
@@ -345,8 +339,6 @@ async function nearMisses(
     .slice(0, eventsShown);
 }
 
-const maxReadRounds = 10;
-
 async function explained(
   { database: { db }, clock }: Services,
   definition: Definition,
@@ -355,13 +347,12 @@ async function explained(
   event: EventFact | undefined,
 ) {
   const key = { tenantId: snapshot.tenantId, instanceId: snapshot.id };
-  let reads = noReads;
-  for (let round = 0; round < maxReadRounds; round++) {
-    const answer = explainWait(definition, snapshot, wait, event, reads, clock.now());
-    if (answer === undefined || !("needs" in answer)) return answer;
-    reads = mergeReads(reads, await loadReads(db, key, answer.needs));
-  }
-  return undefined;
+  const { answer } = await answerLoading(
+    `instance ${snapshot.id}, why`,
+    (reads) => explainWait(definition, snapshot, wait, event, reads, clock.now()),
+    (requests) => loadReads(db, key, requests),
+  );
+  return answer;
 }
 
 interface Place {

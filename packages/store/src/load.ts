@@ -7,7 +7,7 @@ import type {
   StepStatus,
   WorkflowError,
 } from "@millrace/engine";
-import { executionKey, noReads } from "@millrace/engine";
+import { executionKey, mergeReads, noReads } from "@millrace/engine";
 import type { Key } from "./commit.ts";
 import { instanceColumns, snapshotOf } from "./instance-row.ts";
 import type { InstanceRow } from "./instance-row.ts";
@@ -94,7 +94,7 @@ export async function loadReads(
   key: Key,
   requests: readonly ReadRequest[],
 ): Promise<Reads> {
-  if (requests.some(({ kind }) => kind === "all")) return loadAllReads(db, key);
+  if (requests.some(({ kind }) => kind === "all")) return loadAllReads(db, key, requests);
   const paths = requests.filter((request) => request.kind === "latest");
   const places = requests.filter((request) => request.kind === "execution");
   const inputPlaces = requests.filter((request) => request.kind === "input");
@@ -124,15 +124,18 @@ export async function loadReads(
   };
 }
 
-async function loadAllReads(db: Db, key: Key): Promise<Reads> {
+/** Every row, and of what was asked for with them the outputs in full and the items. */
+async function loadAllReads(db: Db, key: Key, requests: readonly ReadRequest[]): Promise<Reads> {
+  const further = requests.filter(({ kind }) => kind === "execution" || kind === "input");
   const all = await rowsOf(db, everyRead, key, []);
-  return {
+  const every: Reads = {
     ...noReads,
     // Iterations of a path come in their order, so that the last one stays.
     latest: new Map(all.map((read) => [read.path, read])),
     executions: new Map(all.map((read) => [executionKey(read.path, read.iteration), read])),
     all: true,
   };
+  return further.length === 0 ? every : mergeReads(every, await loadReads(db, key, further));
 }
 
 type RequestOf<K extends ReadRequest["kind"]> = Extract<ReadRequest, { kind: K }>;

@@ -9,6 +9,7 @@ import { requestCancel, triggerCancel } from "./cancel.ts";
 import { refuseChild, takeChildEnd } from "./child-end.ts";
 import { discardDeadLetter } from "./dead-letter.ts";
 import { completeIfDone } from "./end.ts";
+import { foresee } from "./foresee.ts";
 import { failAttempt, poison, succeed, timeOutAttempt } from "./finish-step.ts";
 import { refreshKeys } from "./listen.ts";
 import { patchVariables } from "./patch.ts";
@@ -18,7 +19,7 @@ import { MissingReads } from "./scope.ts";
 import { schedule, start } from "./start.ts";
 import { fireTimer } from "./timer.ts";
 import type { Held, Turn } from "./turn.ts";
-import { changeStatus, closeTurn, liveExecution, note, openTurn } from "./turn.ts";
+import { changeStatus, closeTurn, liveExecution, openTurn } from "./turn.ts";
 import { takeEvent } from "./wait.ts";
 import { leaveHeld, walk } from "./walk.ts";
 
@@ -50,7 +51,7 @@ export function decide(
     if (turn.entries.length > 0) conclude(turn);
     return closeTurn(turn);
   } catch (thrown) {
-    if (thrown instanceof MissingReads) return { needs: thrown.requests };
+    if (thrown instanceof MissingReads) return { needs: foresee(turn, signals, thrown.requests) };
     throw thrown;
   }
 }
@@ -76,7 +77,6 @@ const reopens: ReadonlySet<Signal["kind"]> = new Set([
   "retryRequested",
   "variablesPatched",
   "cancelRequested",
-  "repaired",
 ]);
 
 /** The one switch. Each case finds what the signal speaks of, or lets it go as void. */
@@ -120,13 +120,7 @@ function apply(turn: Turn, signal: Signal): void {
       return requestRetry(turn, signal);
     case "resumeRequested":
       return requestResume(turn, signal);
-    case "repaired":
-      return noteRepair(turn, signal);
   }
-}
-
-function noteRepair(turn: Turn, { actor, findings }: Extract<Signal, { kind: "repaired" }>): void {
-  note(turn, { type: "workflow.repaired", actor, data: { findings } });
 }
 
 /** The execution, if it is live and still at the attempt that the signal speaks of. */

@@ -249,7 +249,13 @@ function latestAnywhere(
 }
 
 function currentRow(turn: Turn, read: ExecutionRead): ExecutionRead {
-  return changedExecution(turn, executionKey(read.path, read.iteration)) ?? read;
+  const changed = changedExecution(turn, executionKey(read.path, read.iteration));
+  return changed ?? withOutput(turn, read);
+}
+
+/** What was left out of one answer may have come with another. */
+function withOutput(turn: Turn, read: ExecutionRead): ExecutionRead {
+  return (read.outputLeftOut && storedRow(turn, read)) || read;
 }
 
 /**
@@ -300,8 +306,7 @@ function latestExecution(turn: Turn, path: string): ExecutionRead | null | "UNKN
   if (touched !== undefined) return executionOf(turn, touched);
   const read = turn.reads.latest.get(path);
   if (read === undefined) return turn.reads.all ? null : "UNKNOWN";
-  // What was left out of one answer may have come with another.
-  return (read?.outputLeftOut === true && storedRow(turn, read)) || read;
+  return read && withOutput(turn, read);
 }
 
 function storedRow(turn: Turn, { path, iteration }: ExecutionRead) {

@@ -68,6 +68,8 @@ export interface Turn {
   busy: number;
   /** Steps walked through without work outside. */
   walked: number;
+  /** Path of the step that was walked to last. */
+  walkingAt: string | undefined;
   settled: boolean;
 }
 
@@ -111,6 +113,7 @@ export function openTurn(definition: Definition, before: Snapshot, reads: Reads,
     deadLetter: undefined,
     busy: Object.values(before.live).filter(isBusy).length,
     walked: 0,
+    walkingAt: undefined,
     settled: false,
   };
 }
@@ -154,10 +157,6 @@ function reportOfEnd({ before, state }: Turn): readonly Command[] {
 
 /** Clocks of what was lost already, and the one that ends the pause, run on while it lasts. */
 const unheldTimers: ReadonlySet<TimerKind> = new Set(["grace", "resume"]);
-
-export function isUnheldTimer(timer: TimerKind): boolean {
-  return unheldTimers.has(timer);
-}
 
 function timersOf({ timers, state }: Turn): Iterable<Command> {
   if (state.status !== "PAUSED") return timers.values();
@@ -303,7 +302,6 @@ export function updateExecution(turn: Turn, execution: LiveExecution, change: Ro
   const {
     status,
     attempt = execution.attempt,
-    output,
     error = null,
     completion = null,
     completedAt = null,
@@ -314,9 +312,9 @@ export function updateExecution(turn: Turn, execution: LiveExecution, change: Ro
   const key = executionKey(path, iteration);
   turn.touched.set(path, key);
   const inserted = turn.inserts.get(key);
-  // What this turn has written stays, as what an earlier one has.
-  const kept = output ?? (inserted ?? turn.updates.get(key))?.output;
-  const row = { status, attempt, output: kept, error, completion, items, completedAt };
+  // What this turn has written stays, as what an earlier one has; null is an output like any other.
+  const { output = (inserted ?? turn.updates.get(key))?.output } = change;
+  const row = { status, attempt, output, error, completion, items, completedAt };
   if (inserted !== undefined) turn.inserts.set(key, { ...inserted, ...row });
   else turn.updates.set(key, { stepId, path, iteration, ...row, retryAt, awaited });
 }

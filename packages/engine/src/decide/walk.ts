@@ -150,6 +150,7 @@ export function routeOf(
 /** Goes through one step: enters it, and leaves it where it is done at once. */
 function pass(turn: Turn, current: Step, within: Place | undefined): Next {
   const execution = newExecution(turn, current, within);
+  turn.walkingAt = execution.path;
   if (execution.iteration > current.maxIterations && current.repeats) {
     return tooOften(turn, current, execution);
   }

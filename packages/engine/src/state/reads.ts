@@ -65,11 +65,17 @@ export const noReads: Reads = {
   all: false,
 };
 
-/** Both sets of rows; the second wins where they differ. */
+/** Both sets of rows; the second wins where they differ, but for an output that it has left out. */
 export function mergeReads(first: Reads, second: Reads): Reads {
   return {
     latest: new Map([...first.latest, ...second.latest]),
-    executions: new Map([...first.executions, ...second.executions]),
+    executions: new Map([
+      ...first.executions,
+      ...[...second.executions].filter(
+        ([key, read]) =>
+          read?.outputLeftOut !== true || first.executions.get(key)?.outputLeftOut !== false,
+      ),
+    ]),
     items: new Map([...first.items, ...second.items]),
     inputs: new Map([...first.inputs, ...second.inputs]),
     anywhere: new Map([...first.anywhere, ...second.anywhere]),

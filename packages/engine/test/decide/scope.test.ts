@@ -42,6 +42,56 @@ test("a decision asks for exactly the rows that it lacks, and decides nothing un
   });
 });
 
+test("C41: what all of its signals and the steps that follow may read is asked for in one round", () => {
+  const names = [..."abcdefghijklmnopqrst"];
+  const sets = names.map((name, at) => ({
+    stepId: `set_${name}`,
+    type: "SET",
+    variables: { [name]: `\${ steps.${name}.output }` },
+    transitions: names[at + 1] === undefined ? {} : { default: `set_${names[at + 1]}` },
+  }));
+  const long = define({
+    steps: [
+      ...names.map((stepId, at) => ({
+        stepId,
+        transitions: { default: names[at + 1] ?? "pause" },
+      })),
+      { stepId: "pause", type: "DELAY", duration: "PT1S", transitions: { default: "set_a" } },
+      ...sets,
+    ],
+  });
+  const simulation = simulate(long);
+  simulation.start();
+  for (const name of names) simulation.succeed(name, name);
+
+  const fired = { kind: "timerFired", timer: "delay", path: "pause" } as const;
+  const signal = { ...fired, iteration: 1, attempt: 1 };
+  const answer = decide(long, simulation.snapshot, [signal], noReads, noon);
+
+  expect(answer).toEqual({ needs: names.map((path) => ({ kind: "latest", path })) });
+});
+
+test("an output that was too large to come along is read from outside of its MAP once it has come", () => {
+  const outside = define({
+    steps: [
+      {
+        stepId: "m",
+        type: "MAP",
+        items: "[1]",
+        steps: [{ stepId: "label" }],
+        transitions: { default: "after" },
+      },
+      { stepId: "after", input: { label: "${ steps.label.output }" } },
+    ],
+  });
+  const simulation = simulate(outside);
+  simulation.start();
+
+  simulation.succeed("label", "x".repeat(70_000));
+
+  expect(simulation.row("after")).toMatchObject({ status: "PENDING" });
+});
+
 test("a step that settles in this decision is seen as it will be; one never reached is not there", () => {
   const simulation = simulate(chain);
   simulation.start();

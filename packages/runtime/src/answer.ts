@@ -1,0 +1,33 @@
+import { mergeReads, noReads } from "@millrace/engine";
+import type { Needs, ReadRequest, Reads } from "@millrace/engine";
+
+/**
+ * Asks something of the engine, and again with the rows that it lacks until it lacks none.
+ *
+ * How many rounds that takes is not bounded: a walk may find out only at its hundredth step what the
+ * hundredth step reads. But each of them has to ask for something that none before it has asked for.
+ *
+ * @param about Whom an error names.
+ */
+export async function answerLoading<Answer>(
+  about: string,
+  ask: (reads: Reads) => Answer | Needs,
+  load: (requests: readonly ReadRequest[]) => Promise<Reads>,
+  known: Reads = noReads,
+): Promise<{ readonly answer: Answer; readonly reads: Reads }> {
+  const asked = new Set<string>();
+  for (let reads = known; ;) {
+    const answer = ask(reads);
+    if (!lacksRows(answer)) return { answer, reads };
+    const before = asked.size;
+    for (const request of answer.needs) asked.add(JSON.stringify(request));
+    if (asked.size === before) {
+      throw new Error(`${about}: the same rows were asked for twice: ${[...asked].at(-1)}`);
+    }
+    reads = mergeReads(reads, await load(answer.needs));
+  }
+}
+
+function lacksRows<Answer>(answer: Answer | Needs): answer is Needs {
+  return typeof answer === "object" && answer !== null && "needs" in answer;
+}
