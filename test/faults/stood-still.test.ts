@@ -147,6 +147,58 @@ test("C14: a scheduler that stood still between its look and its act changes not
   await expectNothingLeft(installation);
 }, 120_000);
 
+test("C10: of a worker and a scheduler that stop with an event or a timeout in hand, and those that go on, the wait has one outcome", async () => {
+  const { client, stack } = installation;
+  const count = 80;
+  const key = (index: number) => `c10-${index}`;
+  const outcomes: string[] = [];
+  for (let round = 0; round < 4; round += 1) {
+    const indexes = Array.from({ length: count / 4 }, (_, index) => (round * count) / 4 + index);
+    const { results } = await client.instances.startBatch(
+      indexes.map((index) => ({ workflowId: "c14", input: { key: key(index) } })),
+    );
+    const ids = results.map(({ instance }) => instance?.id ?? "");
+    // Half of the events long before the timeout, half of them about then.
+    const [early, late] = [ids.slice(0, ids.length / 2), ids.slice(ids.length / 2)];
+    const publish = async (some: readonly string[], from: number) =>
+      Promise.all(
+        some.map(async (_id, index) => {
+          const payload = { key: key((indexes[from] ?? 0) + index) };
+          return (await client.events.publish({ pattern: "c14", payload })).delivered;
+        }),
+      );
+    const victims = [stack.pids().worker[round % 2], stack.pids().scheduler[round % 2]].flatMap(
+      (pid) => pid ?? [],
+    );
+
+    const soon = publish(early, 0);
+    await sleep(round * 4);
+    for (const pid of victims) freeze(pid);
+    await sleep(400 + round * 60);
+    const delivered = [...(await soon), ...(await publish(late, early.length))];
+    const ended = await Promise.all(
+      ids.map((id) => client.instances.wait(id, { timeoutMs: 60_000 })),
+    );
+    for (const pid of victims) thaw(pid);
+    await sleep(1_500);
+
+    for (const [index, instance] of ended.entries()) {
+      const by = delivered[index] === 1 ? "event" : "timeout";
+      outcomes.push(by);
+      expect(instance).toMatchObject({ status: "COMPLETED", output: { by } });
+      expect(await client.instances.get(instance.id)).toEqual(instance);
+      const { items } = await client.instances.history(instance.id);
+      const told = items.filter(({ stepId, type }) => stepId === "wait" && isOutcome.test(type));
+      expect(told).toHaveLength(1);
+    }
+  }
+
+  expect(new Set(outcomes)).toEqual(new Set(["event", "timeout"]));
+  await expectNothingLeft(installation);
+}, 120_000);
+
+const isOutcome = /^workflow\.step\.(completed|failed)$/;
+
 const waitingWithoutWait = `
   select from workflow_instances i
   where i.status = 'WAITING_FOR_EVENT' and i.workflow_id = 'c02'

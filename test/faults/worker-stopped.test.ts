@@ -140,30 +140,56 @@ test.concurrent("a worker that is asked to end in the middle of a task hands it 
   await expectNothingLeft(installation);
 }, 120_000);
 
-test.concurrent("C81: a worker that is asked to end lets a step finish that can within the grace", async (context) => {
-  const installation = await open(context, { env: { MILLRACE_GRACE: "PT10S" } });
+test.concurrent("C81: a worker that is asked to end before a full queue takes no more, lets end what can within the grace, and hands over the rest", async (context) => {
+  const concurrency = 6;
+  const installation = await open(context, {
+    env: { MILLRACE_GRACE: "PT4S", MILLRACE_CONCURRENCY: String(concurrency) },
+  });
   const { client, ledger, events } = installation;
-  const starts = Array.from({ length: 20 }, () =>
-    client.instances.start({ workflowId: definition.id, input: { ms: 1_500 } }),
+  let letGo = () => {};
+  const held = new Promise<void>((resolve) => (letGo = resolve));
+  const never = new Promise<void>(() => {});
+  const { id: long } = await client.instances.start({
+    workflowId: definition.id,
+    input: { stubborn: true },
+  });
+  ledger.answer({
+    when: { step: "held" },
+    until: (entry) => {
+      if (!isFirst(entry)) return done;
+      if (entry.instance === long) return never;
+      return entry.details["pid"] === pid ? held : done;
+    },
+  });
+  const first = await eventually("the long step to run", () => ledger.entries[0]);
+  const pid = Number(first.details["pid"]);
+  const starts = Array.from({ length: 24 }, () =>
+    client.instances.start({ workflowId: definition.id, input: { ms: 200 } }),
   );
   const ids = (await Promise.all(starts)).map(({ id }) => id);
-  await eventually("all tasks to run", () => ledger.entries.length >= ids.length);
+  const runs = () =>
+    ledger.entries.filter(({ details }) => details["kind"] === "run" && details["pid"] === pid);
+  await eventually("it to be full", () => runs().length === concurrency);
 
-  const [pid = 0] = installation.stack.pids().worker;
   process.kill(pid, "SIGTERM");
-  const ended = await Promise.all(
-    ids.map((id) => client.instances.wait(id, { timeoutMs: 60_000 })),
-  );
+  await eventually("it to hear of it", () => installation.logs().includes("asked to end"));
+  letGo();
   const { exit } = await eventually(
     "its exit",
     () => events.find((event) => event.kind === "restarting" && event.pid === pid),
     { timeoutMs: 30_000 },
   );
+  const ended = await Promise.all(
+    [long, ...ids].map((id) => client.instances.wait(id, { timeoutMs: 60_000 })),
+  );
 
   expect(exit).toEqual({ code: 0, signal: null });
-  for (const { status, state } of ended) {
+  // Neither another job nor the step that follows one of its own.
+  expect(runs()).toHaveLength(concurrency);
+  for (const { id, status, state } of ended) {
     expect(status).toBe("COMPLETED");
-    expect(state.steps["held"]).toMatchObject({ attempts: 1, deliveries: 1 });
+    const deliveries = id === long ? 2 : 1;
+    expect(state.steps["held"]).toMatchObject({ attempts: 1, deliveries });
   }
   await expectNothingLeft(installation);
 }, 120_000);

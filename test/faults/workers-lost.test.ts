@@ -137,10 +137,11 @@ test.concurrent("C16: what killed its workers can be discarded, which undoes wha
   for (const { deliveries, attempt } of [one, other]) {
     expect(attempt).toBe(1);
     expect(deliveries).toHaveLength(5);
-    for (const { pid, lastBeatAt, rssBytes } of deliveries) {
+    for (const { pid, lastBeatAt, rssBytes, exit } of deliveries) {
       expect(ledger.entries.map(({ details }) => details["pid"])).toContain(pid);
       expect(lastBeatAt).not.toBeNull();
       expect(rssBytes).toBeGreaterThan(10_000_000);
+      expect(exit).toBe("SIGKILL");
     }
   }
   expect(undone).toMatchObject({

@@ -3,7 +3,7 @@ import { MillraceApiError } from "@millrace/client";
 import type { InstanceView, StartInstanceRequest, WorkflowDefinition } from "@millrace/contract";
 import { eventually } from "@millrace/testkit";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
-import { openInstallation, type Installation } from "../support/installation.ts";
+import { openInstallation, replaceByKilling, type Installation } from "../support/installation.ts";
 import { expectNothingLeft } from "../support/leftovers.ts";
 
 // Faults that users of such systems have reported, each by its case id. Those that need a process
@@ -113,6 +113,41 @@ test("C17: an attempt that has timed out is told to stop, and its late result is
   expect(await view(id)).toEqual(ended);
 });
 
+test("C25: calls that start and wait are answered though pub/sub is cut again and again, and leave no listener", async () => {
+  await register({ id: "c25", steps: [task("nap", { ms: 200 })] });
+  await register({ id: "c25_never", steps: [waitFor("c25")] });
+  const never = await start({ workflowId: "c25_never" });
+  const waiting = async (): Promise<string | undefined> => {
+    const answer = await fetch(`${installation.stack.apiUrl}/metrics`);
+    return /^millrace_waiting_calls (\d+)$/m.exec(await answer.text())?.[1];
+  };
+  const calls = new AbortController();
+  const cut = (async () => {
+    for (; !calls.signal.aborted; await sleep(500)) {
+      await installation.withRedis((redis) => redis.call("CLIENT", "KILL", "TYPE", "pubsub"));
+    }
+  })();
+
+  const lane = async () => {
+    const ended: string[] = [];
+    for (let index = 0; index < 15; index += 1) {
+      ended.push((await settled(await start({ workflowId: "c25" }))).status);
+    }
+    return ended;
+  };
+  const atItsLimit = installation.client.instances.wait(never, { timeoutMs: 1_500 });
+  const lanes = Promise.all(Array.from({ length: 20 }, lane));
+  await eventually("calls to wait", async () => Number(await waiting()) > 5);
+  await expect(atItsLimit).rejects.toMatchObject({ instance: { status: "WAITING_FOR_EVENT" } });
+  const ended = (await lanes).flat();
+  calls.abort();
+  await cut;
+
+  expect(ended).toEqual(Array.from({ length: 300 }, () => "COMPLETED"));
+  await eventually("nobody to wait", async () => (await waiting()) === "0");
+  await installation.client.instances.cancel(never);
+});
+
 test("C29: of 200 parallel cancels of one instance one is accepted, and the others are conflicts", async () => {
   await register({ id: "c29_wait", steps: [waitFor("c29")] });
   const id = await start({ workflowId: "c29_wait" });
@@ -158,6 +193,34 @@ test("C29: of 200 events published at once to one instance each has its effect o
 
   expect(new Set(answers)).toEqual(new Set([202]));
   expect(await settled(id)).toMatchObject({ status: "COMPLETED", output: { times: events } });
+});
+
+test("C29: of 200 patches at once each that is accepted has its effect, and the others are told", async () => {
+  await register({ id: "c29_patch", variables: { sum: 0 }, steps: [waitFor("c29_patch")] });
+  const id = await start({ workflowId: "c29_patch" });
+  const add = async () => {
+    const { version, state } = await view(id);
+    const variables = { sum: Number(state.variables["sum"]) + 1 };
+    return installation.client.instances
+      .patch(id, { state: { variables } }, { ifMatch: version })
+      .then(() => 200, statusOf);
+  };
+
+  const statuses = (
+    await Promise.all(
+      Array.from({ length: 20 }, async () => {
+        const answers: number[] = [];
+        for (let times = 0; times < 10; times += 1) answers.push(await add());
+        return answers;
+      }),
+    )
+  ).flat();
+
+  const accepted = statuses.filter((status) => status === 200).length;
+  expect(accepted).toBeGreaterThan(0);
+  expect(new Set(statuses)).toEqual(new Set([200, 412]));
+  expect((await view(id)).state.variables).toEqual({ sum: accepted });
+  await installation.client.instances.cancel(id);
 });
 
 test("C32: a step that succeeds after the cancel changes nothing; its output is in the audit at most", async () => {
@@ -341,6 +404,54 @@ test("C47: a transition whose condition cannot be evaluated fails the instance, 
   });
 });
 
+test("C49: delays and timeouts beyond what a timer of the process can hold wait, across a restart, to the second", async () => {
+  const days = [24, 25, 30, 400];
+  await register({
+    id: "c49_delay",
+    steps: [{ stepId: "delay", type: "DELAY", duration: "${ workflow.input.span }" }],
+  });
+  await register({
+    id: "c49_wait",
+    timeout: "P500D",
+    steps: [
+      {
+        stepId: "wait",
+        type: "EVENT_WAIT",
+        eventPattern: "c49",
+        eventTimeout: { duration: "${ workflow.input.span }", timeoutHandlerStepId: "late" },
+      },
+      { stepId: "late", type: "END", outcome: "COMPLETED" },
+    ],
+  });
+  const ids = await Promise.all(
+    ["c49_delay", "c49_wait"].flatMap((workflowId) =>
+      days.map((count) => start({ workflowId, input: { span: `P${count}D` } })),
+    ),
+  );
+
+  await replaceByKilling(installation, [
+    ...installation.stack.pids().scheduler,
+    ...installation.stack.pids().worker,
+  ]);
+  await sleep(1_500);
+
+  const rows = await installation.query<{ days: number; due: number }>(
+    `select trim(both 'PD' from i.input->>'span')::int as days,
+       extract(epoch from t.due_at - s.created_at)::float / 86400 as due
+     from timers t join workflow_instances i on (i.tenant_id, i.id) = (t.tenant_id, t.instance_id)
+       join step_executions s on (s.tenant_id, s.instance_id) = (t.tenant_id, t.instance_id)
+     where t.kind in ('delay', 'wait') and i.workflow_id like 'c49%'`,
+  );
+  expect(rows.map(({ days: due }) => due).toSorted((a, b) => a - b)).toEqual(
+    days.flatMap((count) => [count, count]),
+  );
+  for (const { days: span, due } of rows) expect(Math.abs(due - span)).toBeLessThan(1 / 86_400);
+  for (const id of ids) {
+    expect(await view(id)).toMatchObject({ status: "WAITING_FOR_EVENT" });
+    await installation.client.instances.cancel(id);
+  }
+});
+
 test("C68: an output that is too large fails its step with a clear error, and the worker lives", async () => {
   await register({
     id: "c68",
@@ -383,6 +494,51 @@ test("C68: a start or an event of 10 MB is refused at the door, and leaves nothi
   expect(await asEvent.then(() => 202, statusOf)).toBe(413);
   expect((await instances.list({ workflowId: "c68_door" })).items).toEqual([]);
   expect(await installation.query("select from events where id = 'c68-large'")).toEqual([]);
+});
+
+test("C79: an instance goes on as it was defined when it started, whatever became of the definition", async () => {
+  const first: WorkflowDefinition = {
+    id: "c79",
+    steps: [
+      {
+        ...waitFor("c79"),
+        eventCondition: "event.payload.key === workflow.input.key",
+        transitions: { default: "old" },
+      },
+      task("old", {}, "older"),
+      { stepId: "older", type: "END", outcome: "COMPLETED", output: "first" },
+    ],
+    compensationSteps: [{ stepId: "undo", compensationFor: "old", type: "TASK", taskId: "noop" }],
+  };
+  await register(first);
+  const waiting = await start({ workflowId: "c79", input: { key: "a" } });
+  await eventually("the wait", async () => (await view(waiting)).status === "WAITING_FOR_EVENT");
+
+  // Its next step, its condition and its output are others now.
+  await register({
+    id: "c79",
+    steps: [
+      {
+        ...waitFor("c79"),
+        eventCondition: "event.payload.other === workflow.input.key",
+        transitions: { default: "new" },
+      },
+      { stepId: "new", type: "END", outcome: "COMPLETED", output: "second" },
+    ],
+  });
+  const pids = installation.stack.pids();
+  await replaceByKilling(installation, [...pids.api, ...pids.worker]);
+  const later = await start({ workflowId: "c79", input: { key: "a" } });
+  const { delivered } = await publish("c79", "a");
+  const ended = await settled(waiting);
+  const other = { pattern: "c79", payload: { other: "a" } };
+  await installation.client.events.publish(other);
+  const endedLater = await settled(later);
+
+  expect(delivered).toBe(1);
+  expect(ended).toMatchObject({ workflowVersion: 1, status: "COMPLETED", output: "first" });
+  expect(entriesOf(waiting, "run").map(({ step }) => step)).toEqual(["old"]);
+  expect(endedLater).toMatchObject({ workflowVersion: 2, status: "COMPLETED", output: "second" });
 });
 
 test("a rejection that a task leaves behind costs no worker its life", async () => {

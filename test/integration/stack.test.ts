@@ -101,6 +101,18 @@ test("with isRestarted false a killed process stays away", async () => {
   expect(stack.pids().worker).toHaveLength(1);
 });
 
+test("a process that does not end has the time that it has asked for, and is then killed", async () => {
+  const services = await testServices();
+  const env = { FAKE_STUBBORN: "1", FAKE_ENDS_WITHIN_MS: "500" };
+  stack = await openStack({ dataDir, programs, ...services, env });
+  const pids = Object.values(stack.pids()).flat();
+
+  await stack.close();
+
+  expect(pids.filter(isRunning)).toEqual([]);
+  // Without its word for it, it has longer.
+}, 14_000);
+
 test("a process that cannot start fails the whole, with what it said", async () => {
   const services = await testServices();
   const pids: number[] = [];

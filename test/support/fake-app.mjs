@@ -11,17 +11,20 @@ if (process.env.FAKE_EXIT) {
   process.exit(Number(process.env.FAKE_EXIT));
 }
 
+const endsWithinMs = Number(process.env.FAKE_ENDS_WITHIN_MS) || undefined;
+const ready = () => process.send({ kind: "ready", endsWithinMs });
+
 process.on("SIGTERM", () => {
   console.log("stopping");
-  process.exit(0);
+  if (process.env.FAKE_STUBBORN !== "1") process.exit(0);
 });
 
 if (PORT) {
   const startedAt = Date.now();
   createServer((request, response) => {
     response.writeHead(Date.now() - startedAt > 200 ? 200 : 503).end();
-  }).listen(Number(PORT), "127.0.0.1", () => process.send({ kind: "ready" }));
+  }).listen(Number(PORT), "127.0.0.1", ready);
 } else {
   setInterval(() => {}, 1_000);
-  setTimeout(() => process.send({ kind: "ready" }), 100);
+  setTimeout(ready, 100);
 }

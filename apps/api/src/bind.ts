@@ -1,6 +1,7 @@
 import { DEFAULT_PAGE_SIZE, type InstanceView, type ListInstancesQuery } from "@millrace/contract";
 import {
   cancelInstance,
+  checkInstance,
   InstanceNotFoundError,
   patchInstance,
   pauseInstance,
@@ -9,6 +10,7 @@ import {
   publishEvent,
   publishEvents,
   registerDefinition,
+  repairInstance,
   resumeInstance,
   retryInstance,
   type Services,
@@ -32,6 +34,7 @@ import {
   readInstance,
   tenantOf,
 } from "@millrace/store";
+import { consistencyView, repairView } from "./consistency-view.ts";
 import { deadLettersOf } from "./dead-letters.ts";
 import { historyPage } from "./history.ts";
 import { operationsOf } from "./operations.ts";
@@ -138,6 +141,14 @@ export function bindRuntime(services: Services): Runtime {
     readState: (caller, id, version) =>
       forOwner(services, caller, id, async (owner) =>
         stateView(await stateAt(services, owner, id, version)),
+      ),
+    checkConsistency: (caller, id) =>
+      forOwner(services, caller, id, async ({ tenantId }) =>
+        consistencyView(await checkInstance(services, { tenantId, instanceId: id })),
+      ),
+    repairInstance: (caller, id) =>
+      forOwner(services, caller, id, async (owner) =>
+        repairView(await repairInstance(services, owner, id)),
       ),
     why: (caller, id) =>
       forOwner(services, caller, id, async (owner) =>

@@ -4,6 +4,7 @@ import {
   runProcess,
   sampleInstallation,
   samplePool,
+  sampleWaitingCalls,
 } from "@millrace/runtime";
 import { createApp } from "./app.ts";
 import { bindRuntime } from "./bind.ts";
@@ -15,6 +16,7 @@ await runProcess(async () => {
   const services = await openServices({ name: "api", ...config });
   const { log, metrics } = services;
   samplePool(services);
+  sampleWaitingCalls(services);
   sampleInstallation(services, queues);
   const app = await createApp({
     runtime: bindRuntime(services),

@@ -1,6 +1,7 @@
 import type {
   CancelRequest,
   CompensationPlanView,
+  ConsistencyView,
   DeadLetterPage,
   DeadLetterView,
   DefinitionPage,
@@ -23,6 +24,7 @@ import type {
   SimulateRequest,
   SimulationView,
   RegisterAnswer,
+  RepairView,
   ResumeRequest,
   RetryRequest,
   StartInstanceRequest,
@@ -133,6 +135,14 @@ export interface Runtime {
    * @throws InstanceNotFoundError, VersionNotFoundError
    */
   readState(caller: Caller, id: string, version?: number): Promise<StateAtView>;
+  /** @throws InstanceNotFoundError */
+  checkConsistency(caller: Caller, id: string): Promise<ConsistencyView>;
+  /**
+   * Makes good what can be made good without an operator's judgement.
+   *
+   * @throws InstanceNotFoundError
+   */
+  repairInstance(caller: Caller, id: string): Promise<RepairView>;
   /** @throws InstanceNotFoundError */
   why(caller: Caller, id: string): Promise<WhyView>;
   /** @throws InstanceNotFoundError */

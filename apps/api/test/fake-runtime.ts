@@ -48,6 +48,12 @@ export async function createFakeApp(overrides: Partial<Runtime> = {}): Promise<F
     resumeInstance: note("resumeInstance", () => view({ version: 9 })),
     planCompensation: note("planCompensation", () => plan),
     readState: note("readState", () => stateAt),
+    checkConsistency: note("checkConsistency", () => CONSISTENT),
+    repairInstance: note("repairInstance", () => ({
+      before: CONSISTENT,
+      repaired: [],
+      after: CONSISTENT,
+    })),
     why: note("why", () => ({ ...NOWHERE, at: NOON, summary: "", reasons: [] })),
     listSteps: note("listSteps", () => ({ items: [], nextCursor: null })),
     readHistory: note("readHistory", () => ({ items: [], nextCursor: null })),
@@ -91,6 +97,15 @@ const plan = {
 };
 
 const NOON = "2026-01-31T12:00:00.000Z";
+const CONSISTENT = {
+  instanceId: "01890a5d-ac96-774b-bcce-b302099a8057",
+  version: 7,
+  checkedAt: NOON,
+  ok: true,
+  findings: [],
+  skipped: [],
+};
+
 const NOWHERE = {
   instanceId: "01890a5d-ac96-774b-bcce-b302099a8057",
   version: 7,

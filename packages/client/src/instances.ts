@@ -2,6 +2,7 @@ import {
   BOUNDS,
   type CancelRequest,
   type CompensationPlanView,
+  type ConsistencyView,
   type HistoryEntry,
   type HistoryPage,
   type HistoryQuery,
@@ -14,6 +15,7 @@ import {
   type ListStepsQuery,
   type PatchRequest,
   type PauseRequest,
+  type RepairView,
   type ResumeRequest,
   type RetryRequest,
   type StartBatchAnswer,
@@ -189,6 +191,18 @@ export function instanceCalls(send: Transport) {
     async why(id: string, options: CallOptions = {}): Promise<WhyView> {
       const path = `${pathOf(id)}/why`;
       return (await send<WhyView>({ method: "GET", path, ...options })).data;
+    },
+
+    /** Whether what is stored of it agrees with itself. */
+    async consistency(id: string, options: CallOptions = {}): Promise<ConsistencyView> {
+      const path = `${pathOf(id)}/consistency`;
+      return (await send<ConsistencyView>({ method: "GET", path, ...options })).data;
+    },
+
+    /** Makes good what the check finds, as far as that needs nobody's judgement. */
+    async repair(id: string, options: CallOptions = {}): Promise<RepairView> {
+      const path = `${pathOf(id)}/repair`;
+      return (await send<RepairView>({ method: "POST", path, ...options })).data;
     },
 
     /** One page of the executions of its steps, those of one path where one is named. */

@@ -158,6 +158,13 @@ export {
   WorkerView,
 } from "./operations.ts";
 export { StateAtView, StateQuery, StepAtView } from "./state-at.ts";
+export { ConsistencyFindingView, ConsistencyView, RepairView } from "./consistency.ts";
+export {
+  CONSISTENCY_CODES,
+  consistencySpec,
+  type ConsistencyCode,
+  type ConsistencyCodeSpec,
+} from "./consistency-codes.ts";
 export { NearMissView, WHY_KINDS, type WhyKind, WhyReasonView, WhyView } from "./why.ts";
 export { MockResult, Scenario, SimulateRequest, SimulationView } from "./simulation.ts";
 export { DEFAULT_PAGE_SIZE, type Page, pageOf, PageQuery, pageQueryFields } from "./pagination.ts";

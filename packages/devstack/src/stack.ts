@@ -3,6 +3,7 @@ import { join, resolve } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { migrate } from "./migrate.ts";
+import { noteExit } from "./note-exit.ts";
 import { freePort } from "./ports.ts";
 import { openPostgres, type Postgres } from "./postgres.ts";
 import { openRedis, type Redis } from "./redis.ts";
@@ -21,7 +22,7 @@ import {
  * started privately below the data folder.
  *
  * The processes get their settings from the environment, as everywhere, and tell over the channel
- * to their parent that they are ready: `process.send?.({ kind: "ready" })`. The API counts as ready
+ * to their parent that they are ready (`supervise.ts`). The API counts as ready
  * when `GET /readyz` answers 200 as well.
  */
 export interface StackOptions {
@@ -113,7 +114,12 @@ export async function openStack(options: StackOptions): Promise<Stack> {
       MILLRACE_QUEUE_BACKEND: queueBackend,
       MILLRACE_TASKS: options.tasks?.map((path) => resolve(path)).join(","),
     };
-    const processes = await startProcesses(plan(options, dataDir, env, ports), closers);
+    const onEvent = (event: StackEvent) => {
+      noteExit(databaseUrl, event);
+      options.onEvent?.(event);
+    };
+    const plans = plan({ ...options, onEvent }, dataDir, env, ports);
+    const processes = await startProcesses(plans, closers);
 
     const apiUrls = ports.map((port) => `http://127.0.0.1:${port}`);
     const pidsOf = (role: Role) =>

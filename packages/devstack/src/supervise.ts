@@ -52,7 +52,8 @@ export interface SupervisedProcess {
  * Starts a process, waits until it is ready, and from then on replaces it when it dies: at once
  * the first time, later and later (up to 5 s) while it keeps dying within ten seconds.
  *
- * A process says that it is ready with `process.send?.({ kind: "ready" })`.
+ * A process says that it is ready with `process.send?.({ kind: "ready", endsWithinMs })`, the time that it
+ * takes at most to end when it is asked to, where that is not 15 s.
  *
  * @throws When the first process ends, or is not ready in a minute; with the end of its output.
  */
@@ -96,7 +97,7 @@ export async function supervise(plan: ProcessPlan): Promise<SupervisedProcess> {
     },
     stop: async () => {
       stopping.abort();
-      await current?.child.stop(stopGraceMs);
+      await current?.child.stop(current.endsWithinMs());
       await done;
     },
   };
@@ -107,6 +108,8 @@ interface Run {
   readonly startedAt: number;
   /** Never settles when the process ends before it is ready. */
   readonly ready: Promise<"ready">;
+  /** Patience with its end. */
+  endsWithinMs(): number;
   lastOutput(): string;
 }
 
@@ -114,6 +117,7 @@ async function start(plan: ProcessPlan): Promise<Run> {
   const { role, name, output } = plan;
   const startedAt = performance.now();
   let tail = "";
+  let endsWithinMs = usualEndMs;
   let sayReady = () => {};
   const saidReady = new Promise<void>((resolve) => {
     sayReady = resolve;
@@ -133,7 +137,10 @@ async function start(plan: ProcessPlan): Promise<Run> {
           }
         : "inherit"),
     onMessage: (message) => {
-      if (typeof message === "object" && "kind" in message && message.kind === "ready") sayReady();
+      if (typeof message !== "object" || !("kind" in message) || message.kind !== "ready") return;
+      if ("endsWithinMs" in message && typeof message.endsWithinMs === "number")
+        endsWithinMs = message.endsWithinMs + marginMs;
+      sayReady();
     },
   });
   if (log) closeSync(log.descriptor);
@@ -152,6 +159,7 @@ async function start(plan: ProcessPlan): Promise<Run> {
     child,
     startedAt,
     ready,
+    endsWithinMs: () => endsWithinMs,
     lastOutput: () => (log ? readFileSync(log.file, "utf8").slice(-tailLength) : tail),
   };
 }
@@ -171,6 +179,8 @@ function describe({ code, signal }: Exit): string {
 }
 
 /** A worker uses it to let its running steps come to an end. */
-const stopGraceMs = 15_000;
+const usualEndMs = 15_000;
+/** A process ends itself in its time; only one that does not is killed. */
+const marginMs = 2_000;
 
 const tailLength = 4_000;

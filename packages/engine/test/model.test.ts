@@ -1,6 +1,7 @@
 import { ok } from "node:assert/strict";
 import fc from "fast-check";
 import { afterAll, expect, test, vi } from "vitest";
+import { checkConsistency } from "../src/consistency/check.ts";
 import { compileDefinition } from "../src/definition/compile.ts";
 import type { Definition } from "../src/definition/definition.ts";
 import { fold } from "../src/fold.ts";
@@ -11,6 +12,7 @@ import type { Snapshot } from "../src/state/snapshot.ts";
 import { hasOpenDeadLetter } from "../src/decide/dead-letter.ts";
 import { executionKey, isSettled } from "../src/state/snapshot.ts";
 import { document, happenings } from "./arbitraries.ts";
+import { evidenceOf } from "./support/evidence.ts";
 import { happeningsOf } from "./support/happen.ts";
 import type { Happening } from "./support/happen.ts";
 import type { Stored } from "./support/laws.ts";
@@ -192,6 +194,21 @@ test("at any point the history so far gives the snapshot so far", () => {
     const folded = fold(definition, snapshotOf(definition), run.history);
 
     expect(folded.snapshot).toStrictEqual(run.stored.instance.snapshot);
+  });
+});
+
+test("at any point the consistency checker finds nothing", () => {
+  check((definition, numbers) => {
+    let run = begin(definition);
+    for (const number of numbers) {
+      const happening = pick(run, number);
+      if (happening === undefined) break;
+      run = happen(run, happening);
+    }
+
+    const { stored, history, now } = run;
+    if (history.length === 0) return;
+    expect(checkConsistency(evidenceOf(definition, stored, history, now))).toEqual([]);
   });
 });
 

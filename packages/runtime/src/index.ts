@@ -1,3 +1,7 @@
+export { checkInstance } from "./consistency/check-instance.ts";
+export type { ConsistencyReport } from "./consistency/check-instance.ts";
+export { repairInstance } from "./consistency/repair-instance.ts";
+export type { Repaired } from "./consistency/repair-instance.ts";
 export { cancelInstance } from "./cancel-instance.ts";
 export type { CancelBody } from "./cancel-instance.ts";
 export { pauseInstance, resumeInstance } from "./pause-instance.ts";
@@ -35,7 +39,7 @@ export { publishEvent, publishEvents } from "./publish-event.ts";
 export type { Published, PublishRequest } from "./publish-event.ts";
 export { runScheduler } from "./scheduler/run-scheduler.ts";
 export type { RunningScheduler } from "./scheduler/run-scheduler.ts";
-export { sampleInstallation, samplePool } from "./samplers.ts";
+export { sampleInstallation, samplePool, sampleWaitingCalls } from "./samplers.ts";
 export { closeServices, openServices } from "./services.ts";
 export type { Caller, Services, ServicesSettings } from "./services.ts";
 export { startInstance, startInstances } from "./start-instance.ts";

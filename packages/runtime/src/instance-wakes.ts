@@ -4,6 +4,8 @@ import type { Queue } from "@millrace/queue";
 export interface InstanceWakes {
   /** @returns Takes the listener off again. */
   listen(instanceId: string, listener: () => void): () => void;
+  /** Listeners that are on now. */
+  readonly size: number;
 }
 
 export function openInstanceWakes(queue: Queue): InstanceWakes {
@@ -20,6 +22,9 @@ export function openInstanceWakes(queue: Queue): InstanceWakes {
   }
 
   return {
+    get size() {
+      return [...listeners.values()].reduce((sum, waiting) => sum + waiting.size, 0);
+    },
     listen(instanceId, listener) {
       subscribe();
       const waiting = listeners.get(instanceId) ?? new Set();

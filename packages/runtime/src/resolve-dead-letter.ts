@@ -1,5 +1,5 @@
 import { readDeadLetter } from "@millrace/store";
-import type { DeadLetter } from "@millrace/store";
+import type { DeadLetter, Db } from "@millrace/store";
 import { advance } from "./advance.ts";
 import { DeadLetterNotFoundError, DeadLetterResolvedError } from "./errors.ts";
 import { perform } from "./perform.ts";
@@ -23,6 +23,7 @@ export async function discardDeadLetter(
   const advanced = await advance(services, letter, {
     actor,
     cause: "cancel",
+    within: (trx) => checkOpen(trx, letter),
     signals: () => [{ kind: "deadLetterDiscarded", reason, actor }],
   });
   const resolved = await readDeadLetter(db, id, tenantId);
@@ -44,8 +45,9 @@ export async function retryDeadLetter(
   { reason }: { readonly reason?: string | null | undefined },
 ): Promise<DeadLetter> {
   const { tenantId } = caller;
-  const { instanceId } = await openLetter(services, id, tenantId);
-  await retryInstance(services, caller, instanceId, { reason });
+  const letter = await openLetter(services, id, tenantId);
+  const check = (trx: Db) => checkOpen(trx, letter);
+  await retryInstance(services, caller, letter.instanceId, { reason }, undefined, check);
   const resolved = await readDeadLetter(services.database.db, id, tenantId);
   if (resolved === undefined) throw new DeadLetterNotFoundError(id);
   return resolved;
@@ -60,4 +62,10 @@ async function openLetter(
   if (letter === undefined) throw new DeadLetterNotFoundError(id);
   if (letter.status !== "OPEN") throw new DeadLetterResolvedError(id, letter.status);
   return letter;
+}
+
+/** Whoever has the instance's row: nobody else can resolve it then. */
+async function checkOpen(trx: Db, { id, tenantId }: DeadLetter): Promise<void> {
+  const status = (await readDeadLetter(trx, id, tenantId))?.status;
+  if (status !== undefined && status !== "OPEN") throw new DeadLetterResolvedError(id, status);
 }

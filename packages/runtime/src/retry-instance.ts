@@ -1,7 +1,7 @@
 import { retryRefusal } from "@millrace/engine";
 import type { Definition } from "@millrace/engine";
 import { restoreDeliveries } from "@millrace/store";
-import type { InstanceRead } from "@millrace/store";
+import type { Db, InstanceRead } from "@millrace/store";
 import { InstanceNotFoundError, RetryRefusedError, UnknownStepError } from "./errors.ts";
 import { intervene } from "./intervene.ts";
 import type { Caller, Services } from "./services.ts";
@@ -17,6 +17,7 @@ export interface RetryBody {
  * One that is paused because retries are spent has another round of them.
  *
  * @param ifMatch The version that the caller has seen.
+ * @param check What else must hold, of whoever has the instance's row: throws where it does not.
  * @throws InstanceNotFoundError, RetryRefusedError, UnknownStepError, PreconditionFailedError
  */
 export async function retryInstance(
@@ -25,6 +26,7 @@ export async function retryInstance(
   instanceId: string,
   { reason = null, fromStepId }: RetryBody,
   ifMatch?: number,
+  check?: (trx: Db) => Promise<void>,
 ): Promise<InstanceRead> {
   const { tenantId, actor } = caller;
   const key = { tenantId, instanceId };
@@ -50,7 +52,10 @@ export async function retryInstance(
       ];
     },
     // A wait that looks back is not to take what the instance has had already.
-    within: (trx) => restoreDeliveries(trx, key),
+    within: async (trx) => {
+      await check?.(trx);
+      await restoreDeliveries(trx, key);
+    },
   });
 }
 

@@ -57,10 +57,10 @@ export async function runProcess(start: () => Promise<RunningProgram>): Promise<
     process.stderr.write(`${describe(error)}\n`);
     process.exit(error instanceof SettingsError ? EXIT.settings : EXIT.failed);
   }
-  const { unknown } = program.settings;
+  const { unknown, graceMs } = program.settings;
   if (unknown.length > 0) program.log.warn({ unknown }, "there are no such settings");
   program.log.info("ready");
-  process.send?.({ kind: "ready" });
+  process.send?.({ kind: "ready", endsWithinMs: graceMs + CLOSING_MS });
 }
 
 async function end({ log, settings: { graceMs }, close }: RunningProgram): Promise<void> {

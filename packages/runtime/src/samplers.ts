@@ -11,6 +11,11 @@ export function samplePool({ metrics, database }: Services): void {
   });
 }
 
+/** Calls that wait in this process, counted when metrics are asked for. */
+export function sampleWaitingCalls({ metrics, wakes }: Services): void {
+  metrics.addSampler(() => metrics.waitingCalls.set({}, wakes.size));
+}
+
 /** Figures of the installation as a whole: instances by status, jobs by queue and state. */
 export function sampleInstallation(services: Services, queues: readonly string[]): void {
   const { metrics, database, queue } = services;

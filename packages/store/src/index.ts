@@ -66,6 +66,10 @@ export {
   StoreError,
   TransactionConflictError,
 } from "./errors.ts";
+export { readEvidence } from "./evidence.ts";
+export type { EvidenceLimits, StoredEvidence } from "./evidence.ts";
+export { lookForSteps, rebuildInstance, releaseLostStep, reportChildEnd } from "./mend.ts";
+export type { SeenStep } from "./mend.ts";
 export { findWaitsTogether, markMatchedTogether, settleEvents } from "./events-together.ts";
 export type { EventSearch, Match } from "./events-together.ts";
 export { forgetDeliveries, insertEvents, unmatchedAmong, untakeEvent } from "./events.ts";
@@ -111,9 +115,16 @@ export {
   knownQueues,
   forgetWorker,
   liveWorkers,
+  noteWorkerExit,
   openBeat,
   registerWorker,
   staleBeatMs,
   workersLost,
 } from "./workers.ts";
-export type { BeatConnection, LiveWorker, SilentWorker, WorkerEntry } from "./workers.ts";
+export type {
+  BeatConnection,
+  LiveWorker,
+  SilentWorker,
+  WorkerEntry,
+  WorkerExit,
+} from "./workers.ts";

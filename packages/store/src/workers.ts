@@ -128,6 +128,44 @@ const lost = prepared(
   limit $2`,
 );
 
+/** How the process of a worker ended. */
+export interface WorkerExit {
+  readonly host: string;
+  readonly pid: number;
+  /** A signal or an exit code, in words. */
+  readonly exit: string;
+}
+
+/**
+ * For a supervisor, which alone knows it: so that a dead letter says what its step's workers died of. A
+ * connection for this once, since workers seldom die.
+ *
+ * @throws When the database does not answer in time.
+ */
+export async function noteWorkerExit(
+  databaseUrl: string,
+  { host, pid, exit }: WorkerExit,
+): Promise<void> {
+  const client = new pg.Client({
+    connectionString: databaseUrl,
+    application_name: "millrace-supervisor",
+    connectionTimeoutMillis: staleBeatMs,
+    query_timeout: staleBeatMs,
+  });
+  client.on("error", () => {});
+  try {
+    await client.connect();
+    await client.query(noteExit, [host, pid, exit]);
+  } finally {
+    await client.end().catch(() => {});
+  }
+}
+
+/** Process ids come again: an entry that has been silent for long is another one's. */
+const noteExit = `update workers set exit = $3
+  where host = $1 and pid = $2 and exit is null
+    and beat_at > clock_timestamp() - interval '1 minute'`;
+
 /** A worker that has ended, and holds nothing any more. */
 export async function forgetWorker(db: Db, workerId: string): Promise<void> {
   await db.deleteFrom("workers").where("id", "=", workerId).execute();

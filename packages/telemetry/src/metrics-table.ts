@@ -96,6 +96,11 @@ export const metricTable = {
   pool: gauge("millrace_pool_connections", "Postgres connections of this process by state.", [
     "state",
   ]),
+  waitingCalls: gauge(
+    "millrace_waiting_calls",
+    "Calls to this process that wait for an instance to settle.",
+    [],
+  ),
   eventsPublished: counter("millrace_events_published_total", "Events that were accepted.", []),
   eventsMatched: counter(
     "millrace_events_matched_total",

@@ -156,9 +156,55 @@ test("the list has the open ones, the latest first and page by page, and none of
   expect((await api.call("GET", `/v1/dead-letters/${ids[0]}`)).status).toBe(404);
 });
 
+test("retried and discarded by several at once, and by way of its instance: one of them has it, and the others are told", async () => {
+  const { compensationSteps: _none, ...plain } = definition;
+  await api.call("PUT", "/v1/definitions/deadly_plain", { ...plain, id: "deadly_plain" });
+  const ids = await Promise.all(
+    [definition.id, "deadly_plain"].flatMap((workflowId) =>
+      [1, 2, 3].map(() => poisoned(workflowId)),
+    ),
+  );
+
+  const resolved = await Promise.all(
+    ids.map(async (id, index) => {
+      const { id: letterId } = await letterOf(id);
+      const letter = `/v1/dead-letters/${letterId}`;
+      const urls = [`${letter}/discard`, `${letter}/retry`, `/v1/instances/${id}/retry`];
+      const calls = [...urls, ...urls, ...urls].map(
+        (_url, at, all) => all[(at + index) % all.length],
+      );
+      const answers = await Promise.all(
+        calls.map(async (url = "") => ({ url, ...(await api.call("POST", url, {})) })),
+      );
+      const { body: history } = await api.call("GET", `/v1/instances/${id}/history`);
+      const told = history.items.map(({ type }: { type: string }) => type);
+      await api.call("POST", `/v1/instances/${id}/cancel`, {});
+      const { body: afterwards } = await api.call("GET", letter);
+      return { letter, answers, told, afterwards };
+    }),
+  );
+
+  for (const { letter, answers, told, afterwards } of resolved) {
+    const accepted = answers.filter(({ status }) => status === 202);
+    expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([202, 409]));
+    const named = (end: string) => accepted.filter(({ url }) => url.endsWith(end));
+    expect(named("/discard").length + named("/retry").length).toBe(accepted.length);
+    const count = (type: string) => told.filter((each: string) => each === type).length;
+    expect(count("workflow.deadLetter.discarded")).toBe(named("/discard").length);
+    expect(count("workflow.retried")).toBe(named("/retry").length);
+    // A call that names the letter is accepted only where it is the one that resolved it.
+    const byName = accepted.filter(({ url }) => url.startsWith(letter));
+    expect(byName.length).toBeLessThanOrEqual(1);
+    for (const { url, body } of byName) {
+      expect(body.status).toBe(url.endsWith("/retry") ? "RETRIED" : "DISCARDED");
+      expect(afterwards.status).toBe(body.status);
+    }
+  }
+});
+
 /** As if four workers had died of the second step, and now the fifth. */
-async function poisoned(): Promise<string> {
-  const { body } = await api.call("POST", "/v1/instances", { workflowId: definition.id });
+async function poisoned(workflowId = definition.id): Promise<string> {
+  const { body } = await api.call("POST", "/v1/instances", { workflowId });
   const { db } = api.services.database;
   await eventually("the step", async () => (await stepOf(body.id))?.status === "PENDING");
   await sql`

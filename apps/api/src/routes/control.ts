@@ -5,6 +5,7 @@ import {
   InstanceView,
   PatchRequest,
   PauseRequest,
+  RepairView,
   ResumeRequest,
   RetryRequest,
 } from "@millrace/contract";
@@ -75,6 +76,17 @@ const patchSchema = {
   response: { 200: InstanceView },
 };
 
+const repairSchema = {
+  tags: common.tags,
+  operationId: "repairInstance",
+  summary: "Repair what the consistency check finds",
+  description:
+    "What needs no operator's judgement: by a commit of the instance, at the version at which it was found wrong and with a line in the history, or by a statement that looks again whether it is still so. What is consistent is left alone. `after` says what is left, with advice.",
+  params: InstancePath,
+  querystring: NoQuery,
+  response: { 200: RepairView },
+};
+
 export const controlRoutes: FastifyPluginAsyncZod<ApiContext> = async (app, { runtime }) => {
   app.post("/v1/instances/:id/cancel", { schema: cancelSchema, config }, async (request, reply) => {
     const body = request.body ?? {};
@@ -126,4 +138,10 @@ export const controlRoutes: FastifyPluginAsyncZod<ApiContext> = async (app, { ru
     const instance = await runtime.resumeInstance(caller, id, body, ifMatchOf(request));
     return reply.code(202).header("etag", etagOf(instance)).send(instance);
   });
+
+  app.post(
+    "/v1/instances/:id/repair",
+    { schema: repairSchema, config: { errors: ["INSTANCE_NOT_FOUND", "BUSY"] } },
+    (request) => runtime.repairInstance(callerOf(request), request.params.id),
+  );
 };

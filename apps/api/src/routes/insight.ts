@@ -1,6 +1,7 @@
 import {
   CompensationPlanQuery,
   CompensationPlanView,
+  ConsistencyView,
   InstanceId,
   StateAtView,
   StateQuery,
@@ -51,6 +52,17 @@ const whySchema = {
   response: { 200: WhyView },
 };
 
+const consistencySchema = {
+  tags,
+  operationId: "getConsistency",
+  summary: "Check whether what is stored of an instance agrees with itself",
+  description:
+    "Its row, steps, waits, timers and children against its history, replayed by the engine, as one consistent read saw them. What is found has been seen twice at the same version. `codes` are documented in docs/reliability.md.",
+  params: InstancePath,
+  querystring: NoQuery,
+  response: { 200: ConsistencyView },
+};
+
 export const insightRoutes: FastifyPluginAsyncZod<ApiContext> = async (app, { runtime }) => {
   app.get(
     "/v1/instances/:id/compensation-plan",
@@ -61,6 +73,12 @@ export const insightRoutes: FastifyPluginAsyncZod<ApiContext> = async (app, { ru
 
   app.get("/v1/instances/:id/why", { schema: whySchema, config: { errors } }, (request) =>
     runtime.why(callerOf(request), request.params.id),
+  );
+
+  app.get(
+    "/v1/instances/:id/consistency",
+    { schema: consistencySchema, config: { errors } },
+    (request) => runtime.checkConsistency(callerOf(request), request.params.id),
   );
 
   app.get(

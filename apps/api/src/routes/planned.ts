@@ -14,7 +14,7 @@ const PLANNED: readonly { readonly url: string; readonly methods: HTTPMethods[] 
     url: `/v1/instances/:id/${verb}`,
     methods: DO,
   })),
-  ...["stream", "consistency"].map((part) => ({
+  ...["stream"].map((part) => ({
     url: `/v1/instances/:id/${part}`,
     methods: READ,
   })),

@@ -19,7 +19,7 @@ import { MissingReads } from "./scope.ts";
 import { schedule, start } from "./start.ts";
 import { fireTimer } from "./timer.ts";
 import type { Held, Turn } from "./turn.ts";
-import { changeStatus, closeTurn, liveExecution, openTurn } from "./turn.ts";
+import { changeStatus, closeTurn, liveExecution, note, openTurn } from "./turn.ts";
 import { takeEvent } from "./wait.ts";
 import { leaveHeld, walk } from "./walk.ts";
 
@@ -77,6 +77,7 @@ const reopens: ReadonlySet<Signal["kind"]> = new Set([
   "retryRequested",
   "variablesPatched",
   "cancelRequested",
+  "repaired",
 ]);
 
 /** The one switch. Each case finds what the signal speaks of, or lets it go as void. */
@@ -120,7 +121,13 @@ function apply(turn: Turn, signal: Signal): void {
       return requestRetry(turn, signal);
     case "resumeRequested":
       return requestResume(turn, signal);
+    case "repaired":
+      return noteRepair(turn, signal);
   }
+}
+
+function noteRepair(turn: Turn, { actor, findings }: Extract<Signal, { kind: "repaired" }>): void {
+  note(turn, { type: "workflow.repaired", actor, data: { findings } });
 }
 
 /** The execution, if it is live and still at the attempt that the signal speaks of. */

@@ -158,6 +158,10 @@ function reportOfEnd({ before, state }: Turn): readonly Command[] {
 /** Clocks of what was lost already, and the one that ends the pause, run on while it lasts. */
 const unheldTimers: ReadonlySet<TimerKind> = new Set(["grace", "resume"]);
 
+export function isUnheldTimer(timer: TimerKind): boolean {
+  return unheldTimers.has(timer);
+}
+
 function timersOf({ timers, state }: Turn): Iterable<Command> {
   if (state.status !== "PAUSED") return timers.values();
   return [...timers.values()].map((command) =>

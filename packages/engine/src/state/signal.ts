@@ -102,6 +102,11 @@ export type Signal =
   | ({ readonly kind: "childEnded" } & ChildRef & ChildEnd)
   /** There is no such child: what it was to be started with does not hold. */
   | ({ readonly kind: "childRefused"; readonly error: ChildRefusal } & ChildRef)
+  /**
+   * What was stored of the instance has been mended: rows beside it, by the same commit. It decides
+   * nothing, and is kept for the audit.
+   */
+  | { readonly kind: "repaired"; readonly actor: string; readonly findings: readonly string[] }
   | ({
       readonly kind: "pauseRequested";
       /** ISO 8601; null: until somebody resumes it. */

@@ -114,7 +114,7 @@ describe("a PARALLEL that joins all", () => {
     );
   });
 
-  test("a branch whose only step is skipped, or whose choice leads nowhere, has settled", () => {
+  test("C43: a branch whose only step is skipped, or whose choice leads nowhere, has settled", () => {
     const simulation = simulate(
       define({
         steps: [
@@ -384,7 +384,7 @@ test("an END inside a branch ends the whole instance", () => {
   });
 });
 
-test("steps are undone in the reverse order of their completion, across branches", () => {
+test("C45: steps are undone in the reverse order of their completion, across branches", () => {
   const simulation = simulate(
     define({
       steps: [

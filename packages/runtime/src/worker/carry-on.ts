@@ -21,7 +21,7 @@ export async function carryOn(worker: WorkerState, first: Held, carrier: string)
   const until = performance.now() + maxChainMs;
   let held: Held | undefined = first;
   for (let steps = 1; held !== undefined; steps++) {
-    const goOn = steps < maxChainSteps && performance.now() < until && !worker.closing;
+    const goOn = steps < maxChainSteps && performance.now() < until;
     held = await runAndCommit(worker, held, carrier, goOn);
   }
 }

@@ -210,7 +210,9 @@ function followers(
   decision: Decision,
 ): readonly (NextStep | undefined)[] {
   // Under a former id nothing new is begun: others may have all that it held.
-  const going = results.filter(({ goOn, held }) => goOn && held.workerId === worker.id);
+  // A worker that has been asked to end meanwhile would only have to hand the next step over.
+  const mayGoOn = ({ goOn, held }: Result) => goOn && held.workerId === worker.id;
+  const going = worker.closing ? [] : results.filter(mayGoOn);
   const [first] = going;
   if (first === undefined) return results.map(() => undefined);
   const carriers = going.map(({ carrier }) => carrier);

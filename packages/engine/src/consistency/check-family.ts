@@ -1,0 +1,81 @@
+import type { LiveExecution } from "../state/snapshot.ts";
+import type { Truth } from "./check-history.ts";
+import type { ChildEvidence, Evidence, Finding } from "./evidence.ts";
+import { lateMs } from "./late.ts";
+import { placeText } from "./place-text.ts";
+import type { Replayed } from "./replay.ts";
+
+/** What parent and children know of one another, in both directions. */
+export function checkFamily(evidence: Evidence, { snapshot, replayed }: Truth): readonly Finding[] {
+  const { identity, parent, told, now } = evidence;
+  if (snapshot === undefined) return [];
+  const findings = Object.values(snapshot.live).flatMap((execution) =>
+    execution.child === undefined
+      ? []
+      : (checkChild(evidence, execution, execution.child, replayed) ?? []),
+  );
+  const left = told.filter(({ sentAt }) => now.getTime() - sentAt.getTime() > lateMs);
+  if (snapshot.status !== "PAUSED") {
+    for (const telling of left) {
+      const { kind, childId, sentAt } = telling;
+      const what = kind === "END" ? `the end of child ${childId}` : "that its parent cancels it";
+      const message = `the instance was told ${what} at ${sentAt.toISOString()}`;
+      const repair = { kind: "deliver", telling } as const;
+      findings.push({ code: "CHILD_SIGNAL_LEFT", message, where: { childId }, repair });
+    }
+  }
+  const isKnown = parent?.exists === true && parent.isLinked;
+  if (identity.parent?.awaited === true && !isKnown) {
+    const { instanceId } = identity.parent;
+    const why = parent?.exists === true ? "does not know it" : "is not stored";
+    const message = `the instance was started by ${instanceId}, which ${why}`;
+    findings.push({ code: "PARENT_MISSING", message, where: {} });
+  }
+  return findings;
+}
+
+function checkChild(
+  { children, told, now }: Evidence,
+  execution: LiveExecution,
+  childId: string,
+  replayed: Replayed | undefined,
+): Finding | undefined {
+  const { path, iteration, attempt } = execution;
+  const where = { path, iteration, childId };
+  const child = children.find((each) => each.childId === childId);
+  if (child === undefined) {
+    const isTaken = children.some(
+      (each) => each.path === path && each.iteration === iteration && each.attempt === attempt,
+    );
+    const start = replayed?.starts.findLast((command) => command.childId === childId);
+    const repair = start !== undefined &&
+      !isTaken && { kind: "commit" as const, commands: [start] };
+    const message = `${placeText(execution)} waits for child ${childId}, which was never asked for`;
+    return { code: "CHILD_MISSING", message, where, ...(repair && { repair }) };
+  }
+  return told.some((each) => each.childId === childId)
+    ? undefined
+    : checkStarted(execution, child, now);
+}
+
+function checkStarted(
+  execution: LiveExecution,
+  child: ChildEvidence,
+  now: Date,
+): Finding | undefined {
+  const { path, iteration } = execution;
+  const { childId, startedAt, requestedAt, status, isSettled, isReported } = child;
+  const where = { path, iteration, childId };
+  if (startedAt === null) {
+    if (now.getTime() - requestedAt.getTime() <= lateMs) return undefined;
+    const message = `child ${childId} of workflow "${child.workflowId}" was asked for at ${requestedAt.toISOString()}`;
+    return { code: "CHILD_NOT_STARTED", message, where };
+  }
+  if (status === null) {
+    const message = `${placeText(execution)} waits for child ${childId}, which is not stored`;
+    return { code: "CHILD_MISSING", message, where };
+  }
+  if (!isSettled || isReported) return undefined;
+  const message = `child ${childId} is ${status}, and ${placeText(execution)} waits for it`;
+  return { code: "CHILD_END_UNREPORTED", message, where, repair: { kind: "reportEnd", child } };
+}

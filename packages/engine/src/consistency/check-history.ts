@@ -1,0 +1,141 @@
+import type { Snapshot } from "../state/snapshot.ts";
+import type { Evidence, Finding, Repair } from "./evidence.ts";
+import { applyHistory, replay } from "./replay.ts";
+import type { Replay, Replayed } from "./replay.ts";
+import { sameStored } from "./same.ts";
+
+/**
+ * The instance's row against its history. Three ways lead to the state: what is stored, the changes,
+ * and the signals. Two that agree say which is the damaged one.
+ */
+
+/** What the other checks hold the rows against. */
+export interface Truth {
+  /** Undefined where nothing can be trusted to say what the instance is. */
+  readonly snapshot: Snapshot | undefined;
+  /** Undefined where the history does not lead to `snapshot`, or cannot be decided upon again. */
+  readonly replayed: Replayed | undefined;
+}
+
+export function checkHistory(evidence: Evidence): {
+  readonly findings: readonly Finding[];
+  readonly truth: Truth;
+} {
+  const { history, version, snapshot: stored } = evidence;
+  if (history === undefined) {
+    const findings = stored === undefined ? [unreadable()] : [];
+    return { findings, truth: { snapshot: stored, replayed: undefined } };
+  }
+  const gap = gapOf(evidence);
+  if (gap !== undefined) {
+    const findings = stored === undefined ? [gap, unreadable()] : [gap];
+    return { findings, truth: { snapshot: stored, replayed: undefined } };
+  }
+  const changed = applyHistory(evidence.identity, history);
+  const replayed = replayOf(evidence);
+  const signalled = replayed?.kind === "replayed" ? replayed.replayed.snapshot : undefined;
+  const findings: Finding[] = [];
+  const ahead = changed !== undefined && changed.version !== version;
+  const current = stored && { ...stored, version: changed?.version ?? version };
+  const isStored = (other: Snapshot | undefined) =>
+    current !== undefined && other !== undefined && differences(current, other).length === 0;
+
+  const agree =
+    changed !== undefined &&
+    signalled !== undefined &&
+    differences(changed, signalled).length === 0;
+  if (current === undefined) {
+    findings.push(unreadable(changed));
+  } else if (isStored(changed)) {
+    if (ahead && changed !== undefined) findings.push(versionDiffers(version, changed));
+  } else if (!isStored(signalled) && changed !== undefined) {
+    findings.push(snapshotDiffers(current, changed, agree));
+  }
+  findings.push(...replayFindings(replayed, isStored(signalled) && !isStored(changed)));
+  const snapshot = agree || current === undefined ? (changed ?? current) : current;
+  const trusted = replayed?.kind === "replayed" && (agree || isStored(signalled));
+  return {
+    findings,
+    truth: { snapshot, replayed: trusted ? replayed.replayed : undefined },
+  };
+}
+
+function replayOf({ definition, identity, history = [], steps }: Evidence): Replay | undefined {
+  if (definition === undefined) return undefined;
+  const outputs = new Map(steps.map((row) => [`${row.path}#${row.iteration}`, row.output]));
+  return replay(definition, identity, history, (key) => outputs.get(key) ?? null);
+}
+
+/** The first version that is missing between 1 and the instance's own. */
+function gapOf({ history = [], version }: Evidence): Finding | undefined {
+  const missing = history.findIndex((commit, index) => commit.version !== index + 1);
+  if (missing >= 0 || history.length === 0) {
+    const first = Math.max(missing, 0) + 1;
+    const message = `version ${first} of ${version} is missing in the history`;
+    return { code: "HISTORY_GAP", message, where: { version: first } };
+  }
+  return undefined;
+}
+
+function unreadable(rebuilt?: Snapshot): Finding {
+  const repair: Repair | undefined = rebuilt && { kind: "rebuild", snapshot: rebuilt };
+  return {
+    code: "SNAPSHOT_UNREADABLE",
+    message: "the stored state has not the form of one",
+    where: {},
+    ...(repair && { repair }),
+  };
+}
+
+function versionDiffers(version: number, rebuilt: Snapshot): Finding {
+  return {
+    code: "VERSION_DIFFERS",
+    message: `the instance is at version ${version}, and its last commit made version ${rebuilt.version}`,
+    where: { version },
+    repair: { kind: "rebuild", snapshot: rebuilt },
+  };
+}
+
+function snapshotDiffers(stored: Snapshot, rebuilt: Snapshot, isCertain: boolean): Finding {
+  const fields = differences(stored, rebuilt);
+  const told = fields.map(
+    (field) => `${field} is ${shown(stored[field])}, by the history ${shown(rebuilt[field])}`,
+  );
+  return {
+    code: "SNAPSHOT_DIFFERS",
+    message: told.join("; "),
+    where: {},
+    ...(isCertain && { repair: { kind: "rebuild", snapshot: rebuilt } }),
+  };
+}
+
+function differences(one: Snapshot, other: Snapshot): readonly (keyof Snapshot)[] {
+  const fields = Object.keys(other) as (keyof Snapshot)[];
+  return fields.filter((field) => !sameStored(one[field], other[field]));
+}
+
+const mostShown = 120;
+
+function shown(value: unknown): string {
+  const text = JSON.stringify(value) ?? "nothing";
+  return text.length <= mostShown ? text : `${text.slice(0, mostShown)}…`;
+}
+
+function replayFindings(
+  replayed: Replay | undefined,
+  changesAreWrong: boolean,
+): readonly Finding[] {
+  if (replayed?.kind === "failed") {
+    const { version, message } = replayed;
+    const said = `the signals of version ${version} cannot be decided upon again: ${message}`;
+    return [{ code: "REPLAY_DIFFERS", message: said, where: { version } }];
+  }
+  if (replayed?.kind !== "replayed" || replayed.differsAt === undefined) return [];
+  const version = replayed.differsAt;
+  const message = changesAreWrong
+    ? `the changes stored with version ${version} are not what its signals lead to`
+    : `the signals of version ${version} lead to other changes than those stored with it`;
+  return [
+    { code: changesAreWrong ? "HISTORY_DIFFERS" : "REPLAY_DIFFERS", message, where: { version } },
+  ];
+}

@@ -1,0 +1,125 @@
+import { hasOpenDeadLetter } from "../decide/dead-letter.ts";
+import type { Snapshot } from "../state/snapshot.ts";
+import { executionKey, isSettled } from "../state/snapshot.ts";
+import { isStepSettled } from "../state/status.ts";
+import type { Truth } from "./check-history.ts";
+import type { Evidence, Finding } from "./evidence.ts";
+import { lateMs } from "./late.ts";
+import { placeText } from "./place-text.ts";
+
+/** Clocks of different hosts and of the database are so far apart, at most. */
+const skewMs = 5_000;
+
+/** Times in the order in which things happen, and none in the future. */
+export function checkTimes(
+  { now, history = [], steps }: Evidence,
+  { snapshot }: Truth,
+): readonly Finding[] {
+  if (snapshot === undefined) return [];
+  const findings: Finding[] = [];
+  const inOrder = (what: string, where: Finding["where"], ...times: readonly (Date | null)[]) => {
+    const known = [...times.flatMap((time) => time ?? []), new Date(now.getTime() + lateMs)];
+    const wrong = known.findIndex(
+      (time, index) => index > 0 && time.getTime() + skewMs < (known[index - 1] as Date).getTime(),
+    );
+    if (wrong < 0) return;
+    const shown = times.map((time) => time?.toISOString() ?? "–").join(", ");
+    findings.push({ code: "TIMES_DISAGREE", message: `${what}: ${shown}`, where });
+  };
+  const { createdAt, startedAt, completedAt } = snapshot;
+  inOrder(
+    "the instance was created, started and completed at",
+    {},
+    createdAt,
+    startedAt,
+    completedAt,
+  );
+  for (const row of steps) {
+    const { path, iteration } = row;
+    const what = `${placeText(row)} was created, started and completed at`;
+    // A step that ends before a worker comes has no start; one that runs again has its last one.
+    inOrder(what, { path, iteration }, row.createdAt, row.startedAt, row.completedAt);
+  }
+  history.forEach(({ version, at }, index) => {
+    const before = history[index - 1]?.at ?? null;
+    inOrder(`versions ${version - 1} and ${version} were committed at`, { version }, before, at);
+  });
+  return findings;
+}
+
+/** A dead letter for an operator exactly where the instance says so. */
+export function checkDeadLetter(
+  { openDeadLetters, steps }: Evidence,
+  { snapshot }: Truth,
+): readonly Finding[] {
+  if (snapshot === undefined) return [];
+  const isOpen = hasOpenDeadLetter(snapshot);
+  if (isOpen === openDeadLetters > 0) return [];
+  if (!isOpen) {
+    const command = { kind: "resolveDeadLetter", outcome: "DISCARDED", actor: "doctor" } as const;
+    const commands = [{ ...command, reason: "the instance knows nothing of it" }];
+    const message = `a dead letter is open, and the instance is ${snapshot.status}`;
+    return [
+      { code: "DEAD_LETTER_STRAY", message, where: {}, repair: { kind: "commit", commands } },
+    ];
+  }
+  const poisoned = steps.find(({ error }) => error?.kind === "POISONED");
+  const message = `the instance failed with POISONED at step ${snapshot.error?.stepId ?? "?"}`;
+  if (poisoned?.error == null) return [{ code: "DEAD_LETTER_MISSING", message, where: {} }];
+  const { path, iteration, attempt, error } = poisoned;
+  const command = { kind: "openDeadLetter", path, iteration, attempt, error } as const;
+  const where = { path, iteration };
+  return [
+    {
+      code: "DEAD_LETTER_MISSING",
+      message,
+      where,
+      repair: { kind: "commit", commands: [command] },
+    },
+  ];
+}
+
+/** Events that it has emitted, and those that it has had. */
+export function checkEvents(
+  { unmatchedEvents, deliveries, now }: Evidence,
+  { snapshot }: Truth,
+): readonly Finding[] {
+  const findings = unmatchedEvents.flatMap(({ id, receivedAt }): readonly Finding[] => {
+    if (now.getTime() - receivedAt.getTime() <= lateMs) return [];
+    const message = `event ${id} was emitted at ${receivedAt.toISOString()}`;
+    const repair = { kind: "matchEvent", eventId: id } as const;
+    return [{ code: "EVENT_NOT_MATCHED", message, where: { eventId: id }, repair }];
+  });
+  if (snapshot === undefined || !isSettled(snapshot) || deliveries === 0) return findings;
+  const message = `${deliveries} events are remembered`;
+  const repair = { kind: "forgetDeliveries" } as const;
+  return [...findings, { code: "DELIVERIES_LEFT", message, where: {}, repair }];
+}
+
+/** PROMISES P12: of an instance that goes on, something is stored that wakes it. */
+export function checkWakes(evidence: Evidence, { snapshot }: Truth): readonly Finding[] {
+  if (snapshot === undefined || isSettled(snapshot) || snapshot.status === "PAUSED") return [];
+  if (canWake(evidence, snapshot)) return [];
+  const live = Object.keys(snapshot.live);
+  const at = live.length === 0 ? "at no step" : `at ${live.slice(0, 5).join(", ")}`;
+  const message = `the instance is ${snapshot.status} ${at}: no step to run, wait, timer or child is stored`;
+  return [{ code: "STUCK", message, where: {} }];
+}
+
+function canWake({ steps, waits, timers, children, told }: Evidence, { live }: Snapshot): boolean {
+  const isLive = ({ path, iteration }: { path: string; iteration: number }) =>
+    live[executionKey(path, iteration)] !== undefined;
+  return (
+    timers.some(({ path, iteration }) => path === "" || isLive({ path, iteration })) ||
+    waits.some((wait) => wait.purpose === "STEP" && isLive(wait)) ||
+    steps.some((row) => row.queue !== null && !isStepSettled(row.status) && isLive(row)) ||
+    told.length > 0 ||
+    children.some(
+      (child) => isLive(child) && (!child.isSettled || child.isReported) && isThere(child),
+    )
+  );
+}
+
+function isThere({ startedAt, status }: Evidence["children"][number]): boolean {
+  return startedAt === null || status !== null;
+}

@@ -1,0 +1,46 @@
+import { checkDefinition } from "./check-definition.ts";
+import { checkFamily } from "./check-family.ts";
+import { checkHistory } from "./check-history.ts";
+import type { Truth } from "./check-history.ts";
+import { checkDeadLetter, checkEvents, checkTimes, checkWakes } from "./check-rest.ts";
+import { checkCompletions, checkHolders, checkProgress, checkSteps } from "./check-steps.ts";
+import { checkTimers } from "./check-timers.ts";
+import { checkWaits } from "./check-waits.ts";
+import type { Evidence, Finding } from "./evidence.ts";
+
+/**
+ * Holds all that is stored of one instance side by side.
+ *
+ * Pure: one consistent read goes in, so that nothing is found that was only under way. What the
+ * history proves to be damaged does not count as evidence any more: rows are held against what the
+ * instance was before.
+ */
+export function checkConsistency(evidence: Evidence): readonly Finding[] {
+  const { findings, truth } = checkHistory(evidence);
+  const all = [
+    ...findings,
+    ...checkDefinition(evidence),
+    ...checks.flatMap((check) => check(evidence, truth)),
+  ];
+  return evidence.definition === undefined ? all.map(withoutCommit) : all;
+}
+
+/** Without a definition nothing can be decided, and so nothing committed. */
+function withoutCommit({ repair, ...finding }: Finding): Finding {
+  const isCommit = repair?.kind === "commit" || repair?.kind === "rebuild";
+  return repair === undefined || isCommit ? finding : { ...finding, repair };
+}
+
+const checks: readonly ((evidence: Evidence, truth: Truth) => readonly Finding[])[] = [
+  checkTimes,
+  checkProgress,
+  checkCompletions,
+  checkSteps,
+  checkHolders,
+  checkWaits,
+  checkTimers,
+  checkFamily,
+  checkDeadLetter,
+  checkEvents,
+  checkWakes,
+];

@@ -1,0 +1,174 @@
+import type { ConsistencyCode } from "@millrace/contract";
+import type { Json } from "@millrace/expressions";
+import type { Definition } from "../definition/definition.ts";
+import type { Changes, Identity, StoredSignal } from "../state/codec.ts";
+import type { Command, ExecutionUpdate, Guard, NewExecution } from "../state/decision.ts";
+import type { Snapshot, TimerKind, WorkflowError } from "../state/snapshot.ts";
+import type { InstanceStatus, StepStatus } from "../state/status.ts";
+
+/** All that is stored of one instance, as one read saw it, for the checks to hold side by side. */
+export interface Evidence {
+  /** The database's clock at the read. */
+  readonly now: Date;
+  /** Undefined where the version that the instance is bound to is not stored. */
+  readonly definition: Definition | undefined;
+  readonly identity: Identity;
+  /** The version of the instance's row. */
+  readonly version: number;
+  /** Undefined where what is stored of the frontier is not one. */
+  readonly snapshot: Snapshot | undefined;
+  readonly steps: readonly StepEvidence[];
+  readonly waits: readonly WaitEvidence[];
+  readonly timers: readonly TimerEvidence[];
+  /** Oldest first; undefined where there is more than one look can take in. */
+  readonly history: readonly CommitEvidence[] | undefined;
+  readonly children: readonly ChildEvidence[];
+  /** What others have told the instance, and it has not taken note of. */
+  readonly told: readonly TellingEvidence[];
+  /** The step that started the instance, as its parent knows it; null for one nobody started. */
+  readonly parent: ParentEvidence | null;
+  /** Events of its own that are not matched. */
+  readonly unmatchedEvents: readonly { readonly id: string; readonly receivedAt: Date }[];
+  readonly deliveries: number;
+  readonly openDeadLetters: number;
+  /** Hash by which the store keeps the key of a wait. */
+  readonly hashOf: (key: readonly Json[]) => string | null;
+}
+
+export interface StepEvidence {
+  readonly stepId: string;
+  readonly path: string;
+  readonly iteration: number;
+  readonly type: string;
+  readonly status: StepStatus;
+  readonly attempt: number;
+  readonly fence: number;
+  readonly taskId: string | null;
+  readonly queue: string | null;
+  readonly compensates: string | null;
+  readonly output: Json | undefined;
+  readonly error: WorkflowError | null;
+  readonly completion: number | null;
+  readonly createdAt: Date;
+  readonly startedAt: Date | null;
+  readonly completedAt: Date | null;
+  readonly awaited: boolean;
+  readonly held: boolean;
+  readonly blocked: string | null;
+  /** Null: nobody looks whether its job is there. */
+  readonly lookAt: Date | null;
+  readonly retryAt: Date | null;
+  readonly workerId: string | null;
+  /** Milliseconds since its worker was heard of; null: there is no such worker. */
+  readonly silentMs: number | null;
+}
+
+export interface WaitEvidence {
+  readonly path: string;
+  readonly iteration: number;
+  readonly stepId: string | null;
+  readonly purpose: string;
+  readonly pattern: string;
+  /** Joined by spaces. */
+  readonly eventPaths: string;
+  readonly keyHash: string | null;
+  readonly deliver: string;
+  readonly openedAt: Date;
+  readonly isLookedBack: boolean;
+  readonly matchedEventId: string | null;
+  readonly matchedAt: Date | null;
+  /** The event that took it is stored. */
+  readonly hasEvent: boolean;
+}
+
+export interface TimerEvidence {
+  readonly path: string;
+  readonly iteration: number;
+  readonly kind: TimerKind;
+  readonly attempt: number;
+  readonly dueAt: Date;
+  readonly held: boolean;
+}
+
+export interface CommitEvidence {
+  readonly version: number;
+  readonly at: Date;
+  readonly engineRev: number;
+  readonly signals: readonly StoredSignal[];
+  readonly changes: Changes;
+}
+
+export interface ChildEvidence {
+  readonly path: string;
+  readonly iteration: number;
+  readonly attempt: number;
+  readonly childId: string;
+  readonly workflowId: string;
+  readonly detached: boolean;
+  readonly requestedAt: Date;
+  readonly startedAt: Date | null;
+  /** Null: there is no such instance. */
+  readonly status: InstanceStatus | null;
+  readonly isSettled: boolean;
+  /** Whether its end is under way to the parent. */
+  readonly isReported: boolean;
+}
+
+export interface TellingEvidence {
+  readonly kind: "CANCEL" | "END";
+  readonly childId: string;
+  readonly sentVersion: number;
+  readonly sentAt: Date;
+}
+
+export interface ParentEvidence {
+  readonly exists: boolean;
+  /** The parent's row of this child. */
+  readonly isLinked: boolean;
+}
+
+/** Where in the instance something is wrong. */
+export interface Where {
+  readonly path?: string;
+  readonly iteration?: number;
+  readonly timer?: string;
+  readonly version?: number;
+  readonly childId?: string;
+  readonly eventId?: string;
+}
+
+export interface Finding {
+  readonly code: ConsistencyCode;
+  /** What is stored, and what should be. */
+  readonly message: string;
+  readonly where: Where;
+  /** Absent: an operator is to decide. */
+  readonly repair?: Repair;
+}
+
+/** What makes a finding good, for the shell to carry out. */
+export type Repair =
+  /** Rows to be written by a commit of the instance. */
+  | {
+      readonly kind: "commit";
+      readonly commands?: readonly Command[];
+      readonly inserts?: readonly NewExecution[];
+      readonly updates?: readonly ExecutionUpdate[];
+      readonly guards?: readonly Guard[];
+    }
+  /** The instance's row becomes what its history says. */
+  | { readonly kind: "rebuild"; readonly snapshot: Snapshot }
+  /** A step that nobody holds: whoever looks for lapsed holders takes it over. */
+  | {
+      readonly kind: "release" | "look";
+      readonly path: string;
+      readonly iteration: number;
+      readonly attempt: number;
+      readonly fence: number;
+      readonly workerId: string | null;
+    }
+  /** A half of a protocol that somebody did not come to. */
+  | { readonly kind: "applyMatches" | "lookBack" | "forgetDeliveries" }
+  | { readonly kind: "matchEvent"; readonly eventId: string }
+  | { readonly kind: "deliver"; readonly telling: TellingEvidence }
+  | { readonly kind: "reportEnd"; readonly child: ChildEvidence };

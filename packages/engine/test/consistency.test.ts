@@ -1,0 +1,118 @@
+import { expect, test } from "vitest";
+import { checkConsistency } from "../src/consistency/check.ts";
+import type { Evidence } from "../src/consistency/evidence.ts";
+import { define } from "./support/definitions.ts";
+import { evidenceOf } from "./support/evidence.ts";
+import { simulate } from "./support/simulation.ts";
+import type { Simulation } from "./support/simulation.ts";
+
+const definition = define({
+  steps: [
+    { stepId: "a", transitions: { default: "rest" } },
+    { stepId: "rest", type: "DELAY", duration: "PT1H" },
+  ],
+});
+
+function resting(): Evidence {
+  const simulation = simulate(definition);
+  simulation.start();
+  simulation.succeed("a", { n: 1 });
+  return evidence(simulation);
+}
+
+function evidence({ instance, timers, waits, history, now }: Simulation): Evidence {
+  const stored = { instance, timers, waits, children: new Set<string>(), held: new Set<string>() };
+  return evidenceOf(definition, stored, history, now);
+}
+
+const codesOf = (found: Evidence) => checkConsistency(found).map(({ code }) => code);
+const later = ({ now }: Evidence, ms: number) => new Date(now.getTime() + ms);
+
+test("nothing is found of what is as it was written", () => {
+  expect(codesOf(resting())).toEqual([]);
+});
+
+test("a timer that has not fired long after it was due is overdue, and is left to a scheduler", () => {
+  const stored = resting();
+
+  const findings = checkConsistency({ ...stored, now: later(stored, 2 * 3_600_000) });
+
+  expect(findings.map(({ code }) => code)).toEqual(["TIMER_OVERDUE"]);
+  expect(findings[0]?.repair).toBeUndefined();
+});
+
+test("counts of progress beyond what there is are found without a history", () => {
+  const stored = resting();
+  const snapshot = stored.snapshot && { ...stored.snapshot, completedSteps: 9 };
+
+  expect(codesOf({ ...stored, snapshot, history: undefined })).toEqual(["PROGRESS_DIFFERS"]);
+});
+
+test("completion numbers are held against their count where there is no history", () => {
+  const stored = resting();
+  const [first, ...others] = stored.steps;
+  const steps = [{ ...(first as Evidence["steps"][number]), completion: 4 }, ...others];
+
+  expect(codesOf({ ...stored, steps, history: undefined })).toEqual(["COMPLETIONS_DIFFER"]);
+});
+
+test("a child that was asked for long ago and is not there is found", () => {
+  const parent = define({ steps: [{ stepId: "sub", type: "SUB_WORKFLOW", workflowId: "child" }] });
+  const simulation = simulate(parent);
+  simulation.start();
+  const { instance, timers, waits, history, now } = simulation;
+  const stored = evidenceOf(
+    parent,
+    { instance, timers, waits, children: new Set(), held: new Set() },
+    history,
+    now,
+  );
+  const children = stored.children.map((child) => ({ ...child, startedAt: null, status: null }));
+
+  expect(codesOf(stored)).toEqual([]);
+  expect(codesOf({ ...stored, children })).toEqual([]);
+  expect(codesOf({ ...stored, children, now: later(stored, 120_000) })).toEqual([
+    "CHILD_NOT_STARTED",
+  ]);
+});
+
+test("what an earlier engine decided otherwise is no finding, and rows are held against the state", () => {
+  const stored = resting();
+  const history = stored.history?.map((commit) => ({
+    ...commit,
+    engineRev: 1,
+    signals: [],
+  }));
+
+  expect(codesOf({ ...stored, history })).toEqual([]);
+  expect(codesOf({ ...stored, history, timers: [] })).toEqual(["TIMER_MISSING", "STUCK"]);
+});
+
+test("of row, changes and signals the one that stands alone is the damaged one", () => {
+  const stored = resting();
+  const altered = stored.history?.map((commit) =>
+    commit.version === 2 ? { ...commit, changes: { priority: 5 } } : commit,
+  );
+  const row = stored.snapshot && { ...stored.snapshot, priority: 5 };
+  const silent = stored.history?.map((commit) =>
+    commit.version === 2 ? { ...commit, signals: [] } : commit,
+  );
+
+  expect(codesOf({ ...stored, history: altered })).toEqual(["HISTORY_DIFFERS"]);
+  const [differs] = checkConsistency({ ...stored, snapshot: row });
+  expect(differs).toMatchObject({ code: "SNAPSHOT_DIFFERS", repair: { kind: "rebuild" } });
+  expect(codesOf({ ...stored, history: silent })).toEqual(["REPLAY_DIFFERS"]);
+});
+
+test("with two of the three damaged nothing is repaired", () => {
+  const stored = resting();
+  const history = stored.history?.map((commit) =>
+    commit.version === 2 ? { ...commit, changes: { priority: 6 } } : commit,
+  );
+  const snapshot = stored.snapshot && { ...stored.snapshot, priority: 5 };
+
+  const findings = checkConsistency({ ...stored, snapshot, history });
+
+  expect(findings.filter(({ repair }) => repair?.kind === "rebuild")).toEqual([]);
+  expect(findings.map(({ code }) => code)).toContain("SNAPSHOT_DIFFERS");
+});

@@ -1,0 +1,78 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { checkConsistency, sameStored } from "@millrace/engine";
+import type { Evidence, Finding } from "@millrace/engine";
+import { readEvidence } from "@millrace/store";
+import type { EvidenceLimits, Key } from "@millrace/store";
+import { InstanceNotFoundError } from "../errors.ts";
+import type { Services } from "../services.ts";
+import { checkJobs } from "./check-jobs.ts";
+
+/** Whether what is stored of an instance agrees with itself (docs/reliability.md). */
+export interface ConsistencyReport {
+  readonly instanceId: string;
+  readonly version: number;
+  readonly checkedAt: Date;
+  readonly findings: readonly Finding[];
+  /** What was not looked at, in words. */
+  readonly skipped: readonly string[];
+}
+
+export const wholeLook: EvidenceLimits = { commits: 50_000, bytes: 64_000_000 };
+
+/** What is found once may have been under way; it counts when a second look at the same version finds it. */
+const betweenLooksMs = 200;
+const mostLooks = 5;
+
+/** @throws InstanceNotFoundError */
+export async function checkInstance(
+  services: Services,
+  key: Key,
+  limits: EvidenceLimits = wholeLook,
+): Promise<ConsistencyReport> {
+  let before = await look(services, key, limits);
+  for (let looks = 1; before.findings.length > 0; looks++) {
+    if (looks === mostLooks) {
+      const moving = `it moved on between looks; ${before.findings.length} findings are not confirmed`;
+      return { ...before, findings: [], skipped: [...before.skipped, moving] };
+    }
+    await sleep(betweenLooksMs);
+    const after = await look(services, key, limits);
+    const confirmed = after.findings.filter((finding) => isAmong(finding, before.findings));
+    if (after.version === before.version) return { ...after, findings: confirmed };
+    before = after;
+  }
+  return before;
+}
+
+export function isAmong(finding: Finding, findings: readonly Finding[]): boolean {
+  return findings.some(
+    ({ code, where }) => code === finding.code && sameStored(where, finding.where),
+  );
+}
+
+async function look(
+  services: Services,
+  key: Key,
+  limits: EvidenceLimits,
+): Promise<ConsistencyReport> {
+  const stored = await readEvidence(services.database.db, key, limits);
+  if (stored === undefined) throw new InstanceNotFoundError(key.instanceId);
+  const { isDefinitionStored, isWhole, ...rest } = stored;
+  const evidence: Evidence = {
+    ...rest,
+    definition: isDefinitionStored ? await definitionOf(services, rest) : undefined,
+  };
+  const findings = [...checkConsistency(evidence), ...(await checkJobs(services, key, evidence))];
+  return {
+    instanceId: key.instanceId,
+    version: evidence.version,
+    checkedAt: evidence.now,
+    findings,
+    skipped: isWhole ? [] : ["its history is too large to be replayed in one look"],
+  };
+}
+
+async function definitionOf({ definitions }: Services, { identity }: Pick<Evidence, "identity">) {
+  const { tenantId, workflowId, workflowVersion } = identity;
+  return (await definitions.get(tenantId, workflowId, workflowVersion)).definition;
+}
