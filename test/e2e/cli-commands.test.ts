@@ -216,3 +216,16 @@ test("a worker without its settings says all that is missing, with exit code 2",
   expect(exitCode).toBe(2);
   expect(output).toContain("DATABASE_URL is missing");
 });
+
+test("doctor looks at the database, the API, drift and a sample of the instances", async () => {
+  await startOrder("A-doctor");
+
+  const { exitCode, output } = await runMillrace(["doctor", "--api", dev.ready.api], {
+    DATABASE_URL: dev.ready.databaseUrl,
+  });
+
+  expect(output).toMatch(/^ok +database/m);
+  expect(output).toMatch(/^ok +migrations +the schema is the newest/m);
+  expect(output).toMatch(/^ok +instances +\d+ checked, 0 not consistent/m);
+  expect(exitCode).toBe(0);
+});

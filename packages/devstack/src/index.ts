@@ -3,7 +3,7 @@ export { closeOnSignal } from "./close-on-signal.ts";
 export { DataFolderInUseError } from "./data-folder.ts";
 export { installRedisOnDebian } from "./install-redis.ts";
 export { identityOf, isAlive, type ProcessIdentity } from "./process-identity.ts";
-export { migrate } from "./migrate.ts";
+export { migrate, pendingMigrations } from "./migrate.ts";
 export { freePort } from "./ports.ts";
 export {
   openPostgres,

@@ -21,6 +21,7 @@ const LOADERS: Readonly<Record<string, () => Promise<Command>>> = {
   retry: async () => (await import("./retry.ts")).retry,
   cancel: async () => (await import("./cancel.ts")).cancel,
   "dead-letters": async () => (await import("./dead-letters.ts")).deadLetters,
+  doctor: async () => (await import("./doctor.ts")).doctor,
   api: async () => (await import("./serve.ts")).api,
   worker: async () => (await import("./serve.ts")).worker,
   scheduler: async () => (await import("./serve.ts")).scheduler,
