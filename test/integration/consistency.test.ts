@@ -1,6 +1,6 @@
 import type { ConsistencyCode, ConsistencyView, RepairView } from "@millrace/contract";
 import { stepJobId } from "@millrace/queue";
-import { runWorker, type Services } from "@millrace/runtime";
+import { runScheduler, runWorker, type Services } from "@millrace/runtime";
 import { eventually } from "@millrace/testkit";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { CompiledQuery } from "kysely";
@@ -620,6 +620,21 @@ async function childOf(id: string): Promise<string> {
   const [child] = await query("select child_id as id from children where instance_id = $1", [id]);
   return String(child?.["id"]);
 }
+
+test("a scheduler checks some instances a minute: what it finds is counted and logged, and left alone", async () => {
+  const id = await start("wait");
+  await query("delete from timers where instance_id = $1", [id]);
+
+  const scheduler = await runScheduler(services, { checksPerMinute: 600 });
+  const counted = /^millrace_consistency_findings_total\{code="TIMER_MISSING"\} [1-9]/m;
+  await eventually("a finding", async () => counted.test(await services.metrics.text()), {
+    timeoutMs: 30_000,
+  });
+  await scheduler.close();
+
+  expect(await services.metrics.text()).toMatch(/^millrace_consistency_checked_total [1-9]/m);
+  expect(codesOf(await check(id))).toContain("TIMER_MISSING");
+});
 
 function codesOf({ findings }: ConsistencyView): readonly ConsistencyCode[] {
   return findings.map(({ code }) => code);

@@ -12,7 +12,7 @@ await runProcess(async () => {
   const config = readConfig();
   const services = await openServices({ name: "scheduler", ...config });
   samplePool(services);
-  const scheduler = await runScheduler(services);
+  const scheduler = await runScheduler(services, config);
   const metrics = await openMetricsOf(services, config);
   return {
     log: services.log,

@@ -126,6 +126,14 @@ export const SETTINGS = {
       "How long a process that was asked to end (SIGTERM, SIGINT) lets what runs come to its end. A second signal ends it at once.",
     programs: PROGRAMS,
   },
+  MILLRACE_CHECKS_PER_MINUTE: {
+    schema: wholeNumber(0, 600),
+    default: "6",
+    form: "a whole number from 0 to 600",
+    about:
+      "Instances whose consistency each scheduler checks in a minute, whichever they are (docs/reliability.md). 0: none.",
+    programs: ["scheduler"],
+  },
   MILLRACE_AUTH: {
     schema: oneOf(["none"]),
     default: "none",
@@ -152,6 +160,7 @@ export interface Settings {
   readonly tasks: readonly string[];
   readonly queues: readonly string[];
   readonly graceMs: number;
+  readonly checksPerMinute: number;
   /** Variables that look like settings and are none, to be warned of. */
   readonly unknown: readonly string[];
 }
@@ -199,6 +208,7 @@ export function parseSettings(env: Environment, program: Program): Settings {
     tasks: read("MILLRACE_TASKS"),
     queues: read("MILLRACE_QUEUES"),
     graceMs: read("MILLRACE_GRACE"),
+    checksPerMinute: read("MILLRACE_CHECKS_PER_MINUTE"),
     unknown: unknownSettings(env),
   };
 

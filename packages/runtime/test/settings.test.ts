@@ -18,6 +18,7 @@ test("with a database alone everything else has its default", () => {
     tasks: [],
     queues: ["default"],
     graceMs: 10_000,
+    checksPerMinute: 6,
     unknown: [],
   });
 });

@@ -98,6 +98,7 @@ export { migrateToLatest, pendingMigrations } from "./migrate.ts";
 export { patchColumns } from "./patch.ts";
 export type { ColumnPatch } from "./patch.ts";
 export { recentEvents } from "./recent-events.ts";
+export { sampleInstances } from "./sample-instances.ts";
 export { readSetting, writeSetting } from "./settings.ts";
 export { findStartTriggers } from "./start-triggers.ts";
 export type { StartCandidate, StartSearch } from "./start-triggers.ts";

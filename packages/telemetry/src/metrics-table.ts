@@ -93,6 +93,16 @@ export const metricTable = {
     "How long the oldest thing found in the last sweep had been waiting, by kind; 0: there is none.",
     ["kind"],
   ),
+  consistencyChecked: counter(
+    "millrace_consistency_checked_total",
+    "Instances whose consistency was checked as a sample.",
+    [],
+  ),
+  consistencyFindings: counter(
+    "millrace_consistency_findings_total",
+    "What those checks found, by code (docs/reliability.md).",
+    ["code"],
+  ),
   pool: gauge("millrace_pool_connections", "Postgres connections of this process by state.", [
     "state",
   ]),

@@ -1,14 +1,27 @@
 import type { Services } from "../services.ts";
 import { startTimerLoop } from "./fire-timers.ts";
 import { startReconciler } from "./reconcile.ts";
+import { startConsistencySample } from "./sample-consistency.ts";
 
 export interface RunningScheduler {
   close(): Promise<void>;
 }
 
+export interface SchedulerOptions {
+  /** Instances whose consistency is checked in a minute; none when absent. */
+  readonly checksPerMinute?: number;
+}
+
 /** Fires timers and mends what was left undone. Any number may run; none leads. */
-export async function runScheduler(services: Services): Promise<RunningScheduler> {
-  const loops = [startTimerLoop(services), startReconciler(services)];
+export async function runScheduler(
+  services: Services,
+  { checksPerMinute = 0 }: SchedulerOptions = {},
+): Promise<RunningScheduler> {
+  const loops = [
+    startTimerLoop(services),
+    startReconciler(services),
+    ...(checksPerMinute > 0 ? [startConsistencySample(services, checksPerMinute)] : []),
+  ];
   services.log.info("scheduler started");
   return {
     async close() {
