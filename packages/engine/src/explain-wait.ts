@@ -1,8 +1,9 @@
 import { explainCondition } from "@millrace/expressions";
 import type { ExplainedCondition } from "@millrace/expressions";
-import { MissingReads, scopeFor } from "./decide/scope.ts";
-import { openTurn } from "./decide/turn.ts";
 import { isValueError } from "./decide/evaluate.ts";
+import { MissingReads } from "./decide/read-rows.ts";
+import { scopeFor } from "./decide/scope.ts";
+import { openTurn } from "./decide/turn.ts";
 import { liveOf, matcherOf } from "./decide/wait.ts";
 import type { WaitRef } from "./decide/wait.ts";
 import type { Definition } from "./definition/definition.ts";

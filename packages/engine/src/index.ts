@@ -34,16 +34,12 @@ export { sameStored } from "./consistency/same.ts";
 export { startListeners, triggeredStart } from "./start-triggers.ts";
 export type { StartListener, TriggeredStart } from "./start-triggers.ts";
 export { engineRev } from "./rev.ts";
-export {
-  applyChanges,
-  blankSnapshot,
-  changesBetween,
-  decodeSnapshot,
-  encodeFrontier,
-  restoredSignal,
-  storedSignal,
-} from "./state/codec.ts";
-export type { Changes, Identity, StoredSignal, StoredSnapshot } from "./state/codec.ts";
+export { applyChanges, blankSnapshot, changesBetween } from "./state/changes.ts";
+export { decodeSnapshot, encodeFrontier } from "./state/codec.ts";
+export { restoredSignal, storedSignal } from "./state/stored-signal.ts";
+export type { Changes, Identity } from "./state/changes.ts";
+export type { StoredSignal } from "./state/stored-signal.ts";
+export type { StoredSnapshot } from "./state/codec.ts";
 export type * from "./state/decision.ts";
 export { laterOf, mergeReads, noReads } from "./state/reads.ts";
 export type { ExecutionRead, Needs, ReadRequest, Reads } from "./state/reads.ts";

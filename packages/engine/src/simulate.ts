@@ -2,7 +2,7 @@ import type { MockResult, Scenario, SimulationView } from "@millrace/contract";
 import type { Json } from "@millrace/expressions";
 import { coverageOf, edgesOf } from "./coverage.ts";
 import { createSnapshot } from "./decide/start.ts";
-import { attemptsMade } from "./decide/scope.ts";
+import { attemptsMade } from "./decide/step-views.ts";
 import { eventSatisfies } from "./decide/wait.ts";
 import type { Definition } from "./definition/definition.ts";
 import { stepIdOf } from "./definition/paths.ts";
@@ -12,8 +12,8 @@ import { resolveRetryPolicy } from "./retry.ts";
 import { callOf, mockOf, msOf } from "./scenario.ts";
 import type { Command, Decision, NewWait } from "./state/decision.ts";
 import type { ChildRef, EventFact, ExecutionRef, Signal } from "./state/signal.ts";
-import type { WorkflowError } from "./state/snapshot.ts";
 import { executionKey, isSettled } from "./state/snapshot.ts";
+import type { WorkflowError } from "./state/snapshot.ts";
 
 /**
  * A whole instance on a virtual clock, with the engine's own decisions and no store. Tasks do not run:

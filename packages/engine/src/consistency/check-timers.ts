@@ -1,4 +1,4 @@
-import { isUnheldTimer } from "../decide/turn.ts";
+import { isUnheldTimer } from "../decide/set-timers.ts";
 import type { Command } from "../state/decision.ts";
 import type { Snapshot, TimerKind } from "../state/snapshot.ts";
 import type { Truth } from "./check-history.ts";

@@ -1,7 +1,8 @@
 import type { ConsistencyCode } from "@millrace/contract";
 import type { Json } from "@millrace/expressions";
 import type { Definition } from "../definition/definition.ts";
-import type { Changes, Identity, StoredSignal } from "../state/codec.ts";
+import type { Changes, Identity } from "../state/changes.ts";
+import type { StoredSignal } from "../state/stored-signal.ts";
 import type { Command, ExecutionUpdate, Guard, NewExecution } from "../state/decision.ts";
 import type { Snapshot, TimerKind, WorkflowError } from "../state/snapshot.ts";
 import type { InstanceStatus, StepStatus } from "../state/status.ts";

@@ -4,8 +4,10 @@ import { decide, isNeeds } from "../decide/decide.ts";
 import { createSnapshot } from "../decide/start.ts";
 import type { Definition } from "../definition/definition.ts";
 import { engineRev } from "../rev.ts";
-import { applyChanges, blankSnapshot, changesBetween, restoredSignal } from "../state/codec.ts";
-import type { Changes, Identity, StoredSignal } from "../state/codec.ts";
+import { applyChanges, blankSnapshot, changesBetween } from "../state/changes.ts";
+import { restoredSignal } from "../state/stored-signal.ts";
+import type { Changes, Identity } from "../state/changes.ts";
+import type { StoredSignal } from "../state/stored-signal.ts";
 import type {
   Command,
   Decision,

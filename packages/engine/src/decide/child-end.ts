@@ -8,18 +8,13 @@ import { freezeWhenSettled, settleAwaited } from "./compensate.ts";
 import { after, clockMs, isValueError } from "./evaluate.ts";
 import { settleCompleted } from "./execution.ts";
 import { timeoutError } from "./finish-step.ts";
+import { liveExecution, putLive, removeLive } from "./live-executions.ts";
 import { pauseExhausted } from "./pause.ts";
-import {
-  dropTimer,
-  liveExecution,
-  noteStep,
-  putLive,
-  removeLive,
-  setTimer,
-  updateExecution,
-} from "./turn.ts";
+import { dropTimer, setTimer } from "./set-timers.ts";
+import { noteStep } from "./turn.ts";
 import type { Turn } from "./turn.ts";
 import { goAstray, goOn, routeOf, stepOf } from "./walk.ts";
+import { updateExecution } from "./write-rows.ts";
 
 /** What becomes of a SUB_WORKFLOW step when its child has settled, or will never be. */
 

@@ -5,9 +5,12 @@ import type { LiveExecution } from "../state/snapshot.ts";
 import { executionKey } from "../state/snapshot.ts";
 import { after, clockMs } from "./evaluate.ts";
 import { insertInstant, settleCompleted } from "./execution.ts";
+import { putLive } from "./live-executions.ts";
 import { evaluateTemplate } from "./scope.ts";
-import { note, noteStep, putLive, setTimer, updateExecution } from "./turn.ts";
+import { setTimer } from "./set-timers.ts";
+import { note, noteStep } from "./turn.ts";
 import type { Turn } from "./turn.ts";
+import { updateExecution } from "./write-rows.ts";
 
 /**
  * SUB_WORKFLOW: an instance that this one starts, and, unless it is detached, waits for.

@@ -7,16 +7,13 @@ import { executionKey } from "../state/snapshot.ts";
 import { callOf, dispatchTask } from "./dispatch.ts";
 import { clockMs, expressionError, isValueError } from "./evaluate.ts";
 import { insertInstant } from "./execution.ts";
-import {
-  evaluateCondition,
-  evaluateTemplate,
-  everyExecution,
-  everyStep,
-  observeStatus,
-  wholeExecutionOf,
-} from "./scope.ts";
-import { note, noteStep, removeLive, settle, updateExecution } from "./turn.ts";
+import { removeLive } from "./live-executions.ts";
+import { everyExecution, observeStatus, wholeExecutionOf } from "./read-rows.ts";
+import { evaluateCondition, evaluateTemplate } from "./scope.ts";
+import { everyStep } from "./step-views.ts";
+import { note, noteStep, settle } from "./turn.ts";
 import type { Turn } from "./turn.ts";
+import { updateExecution } from "./write-rows.ts";
 
 /**
  * Undoing what was done, in reverse order of completion (CONTRACT 1 and 2, PROMISES P9).

@@ -4,9 +4,12 @@ import type { DurationValue, TaskCall } from "../definition/definition.ts";
 import type { LiveExecution, TimerKind } from "../state/snapshot.ts";
 import { executionKey } from "../state/snapshot.ts";
 import { after, clockMs } from "./evaluate.ts";
-import type { Context } from "./scope.ts";
-import { insertExecution, noteStep, putLive, setTimer } from "./turn.ts";
+import { putLive } from "./live-executions.ts";
+import { setTimer } from "./set-timers.ts";
+import type { Context } from "./standpoint.ts";
+import { noteStep } from "./turn.ts";
 import type { Turn } from "./turn.ts";
+import { insertExecution } from "./write-rows.ts";
 
 /** Handing work to workers: the PENDING row is the promise, the job only a nudge (DESIGN). */
 

@@ -6,9 +6,11 @@ import { openDeadLetter, resolveDeadLetter } from "./dead-letter.ts";
 import { expressionError } from "./evaluate.ts";
 import { executionKey } from "../state/snapshot.ts";
 import { closeTriggers } from "./listen.ts";
-import { evaluateTemplate, wholeExecutionOf } from "./scope.ts";
+import { wholeExecutionOf } from "./read-rows.ts";
+import { evaluateTemplate } from "./scope.ts";
+import { clearInstanceTimer } from "./set-timers.ts";
 import { stopExecution } from "./stop.ts";
-import { changeStatus, clearInstanceTimer, note, settle } from "./turn.ts";
+import { changeStatus, note, settle } from "./turn.ts";
 import type { Turn } from "./turn.ts";
 
 /** How an instance ends: it completes, fails or is cancelled. */

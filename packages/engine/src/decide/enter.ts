@@ -21,9 +21,13 @@ import { after, clockMs, limitOf, textOf } from "./evaluate.ts";
 import { insertInstant, settleCompleted } from "./execution.ts";
 import { openBranches, openItems } from "./join.ts";
 import { matcherFields } from "./listen.ts";
+import { putLive } from "./live-executions.ts";
+import { openWait } from "./open-waits.ts";
 import { evaluateTemplate, scopeFor } from "./scope.ts";
-import { noteStep, openWait, putLive, setTimer, updateExecution } from "./turn.ts";
+import { setTimer } from "./set-timers.ts";
+import { noteStep } from "./turn.ts";
 import type { Turn } from "./turn.ts";
+import { updateExecution } from "./write-rows.ts";
 
 /**
  * Beginning one execution, by the type of its step. Whatever can fail is evaluated first, so that a

@@ -4,8 +4,8 @@ import type { Clocks, DurationValue } from "../definition/definition.ts";
 import { durationMs } from "../definition/duration.ts";
 import { BadValueError, LimitError } from "../errors.ts";
 import type { WorkflowError } from "../state/snapshot.ts";
-import type { Context } from "./scope.ts";
 import { scopeFor } from "./scope.ts";
+import type { Context } from "./standpoint.ts";
 import type { Turn } from "./turn.ts";
 
 /** Values of a definition that have to be of a certain kind, and what becomes of those that are not. */

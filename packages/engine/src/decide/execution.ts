@@ -3,8 +3,9 @@ import type { Definition, Step } from "../definition/definition.ts";
 import { isInItem, prefixOf } from "../definition/paths.ts";
 import type { LiveExecution, Place, WorkflowError } from "../state/snapshot.ts";
 import { executionKey } from "../state/snapshot.ts";
-import { insertExecution, noteStep, updateExecution } from "./turn.ts";
+import { noteStep } from "./turn.ts";
 import type { Turn } from "./turn.ts";
+import { insertExecution, updateExecution } from "./write-rows.ts";
 
 /** How one execution of a step begins and settles. None of this moves the instance on. */
 

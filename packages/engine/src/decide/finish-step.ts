@@ -14,10 +14,13 @@ import { abortAttempt, callOf, requestJob } from "./dispatch.ts";
 import { failPoisoned } from "./end.ts";
 import { after, clockMs, isValueError } from "./evaluate.ts";
 import { settleCompleted, settleFailed } from "./execution.ts";
+import { putLive, removeLive } from "./live-executions.ts";
 import { hold, isPaused, pauseExhausted } from "./pause.ts";
-import { dropTimer, noteStep, putLive, removeLive, setTimer, updateExecution } from "./turn.ts";
+import { dropTimer, setTimer } from "./set-timers.ts";
+import { noteStep } from "./turn.ts";
 import type { Turn } from "./turn.ts";
 import { goAstray, goOn, routeOf, stepOf } from "./walk.ts";
+import { updateExecution } from "./write-rows.ts";
 
 /** What becomes of an execution when an attempt at it has ended, one way or another. */
 

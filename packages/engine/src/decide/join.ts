@@ -13,18 +13,14 @@ import type {
 import { executionKey } from "../state/snapshot.ts";
 import { limitOf } from "./evaluate.ts";
 import { comesAgain, insertInstant, outputTypes } from "./execution.ts";
-import { evaluateTemplate, itemRows, outputsOf } from "./scope.ts";
+import { liveExecution, putLive, removeLive } from "./live-executions.ts";
+import { itemRows, outputsOf } from "./read-rows.ts";
+import { evaluateTemplate } from "./scope.ts";
+import { setTimer } from "./set-timers.ts";
 import { stopExecution } from "./stop.ts";
-import {
-  liveExecution,
-  move,
-  noteStep,
-  putLive,
-  removeLive,
-  setTimer,
-  updateExecution,
-} from "./turn.ts";
+import { move, noteStep } from "./turn.ts";
 import type { Turn } from "./turn.ts";
+import { updateExecution } from "./write-rows.ts";
 
 /**
  * PARALLEL and MAP: several branches or items at once, each with one execution live at a time.

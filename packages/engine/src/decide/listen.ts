@@ -7,10 +7,11 @@ import type { NewWait } from "../state/decision.ts";
 import type { EventFact } from "../state/signal.ts";
 import type { LiveExecution } from "../state/snapshot.ts";
 import { executionKey } from "../state/snapshot.ts";
+import { putLive } from "./live-executions.ts";
+import { closeWait, openWait } from "./open-waits.ts";
 import { evaluateTemplate, scopeFor } from "./scope.ts";
-import type { Context } from "./scope.ts";
+import type { Context } from "./standpoint.ts";
 import type { Turn } from "./turn.ts";
-import { closeWait, openWait, putLive } from "./turn.ts";
 
 /**
  * What an instance listens to: the waits of its steps and its cancellation triggers, each stored with

@@ -2,8 +2,10 @@ import type { HeldSignal, Signal } from "../state/signal.ts";
 import type { LiveExecution, Pause, Snapshot, WorkflowError } from "../state/snapshot.ts";
 import { executionKey } from "../state/snapshot.ts";
 import { instanceChanges } from "../state/status.ts";
+import { putLive } from "./live-executions.ts";
+import { clearInstanceTimer, setInstanceTimer } from "./set-timers.ts";
+import { changeStatus, note } from "./turn.ts";
 import type { Held, Turn } from "./turn.ts";
-import { changeStatus, clearInstanceTimer, note, putLive, setInstanceTimer } from "./turn.ts";
 
 /**
  * A pause loses nothing (CONTRACT 2). What is running finishes, and its result is kept; what would

@@ -7,7 +7,7 @@ import { resolveDeadLetter } from "./dead-letter.ts";
 import { stopLive } from "./end.ts";
 import { placed } from "./execution.ts";
 import { intervene, resume } from "./pause.ts";
-import { everyExecution } from "./scope.ts";
+import { everyExecution } from "./read-rows.ts";
 import { listen } from "./start.ts";
 import { changeStatus, move, note } from "./turn.ts";
 import type { Turn } from "./turn.ts";

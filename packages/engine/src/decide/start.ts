@@ -4,8 +4,9 @@ import type { ParentLink, Snapshot } from "../state/snapshot.ts";
 import { failInstance } from "./end.ts";
 import { after, clockMs, expressionError } from "./evaluate.ts";
 import { openTriggers } from "./listen.ts";
+import { clearInstanceTimer, setInstanceTimer } from "./set-timers.ts";
+import { changeStatus, move, note } from "./turn.ts";
 import type { Turn } from "./turn.ts";
-import { changeStatus, clearInstanceTimer, move, note, setInstanceTimer } from "./turn.ts";
 
 /** What the outside says about an instance that is to begin. */
 export interface NewInstance {

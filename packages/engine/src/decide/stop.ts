@@ -4,9 +4,13 @@ import { cancelChild } from "./child.ts";
 import { graceMs } from "./compensate.ts";
 import { abortAttempt } from "./dispatch.ts";
 import { after } from "./evaluate.ts";
-import { attemptsMade, observeStatus } from "./scope.ts";
-import { dropTimer, noteStep, putLive, removeLive, setTimer, updateExecution } from "./turn.ts";
+import { putLive, removeLive } from "./live-executions.ts";
+import { observeStatus } from "./read-rows.ts";
+import { dropTimer, setTimer } from "./set-timers.ts";
+import { attemptsMade } from "./step-views.ts";
+import { noteStep } from "./turn.ts";
 import type { Turn } from "./turn.ts";
+import { updateExecution } from "./write-rows.ts";
 
 /**
  * A running step is told, and a child that it waits for is cancelled. While compensating, one that has a compensation step stays on, AWAITED, for

@@ -10,20 +10,15 @@ import { setVariables } from "./enter.ts";
 import { isValueError } from "./evaluate.ts";
 import { timeoutError } from "./finish-step.ts";
 import { triggerPath, waitKeyOf } from "./listen.ts";
+import { liveExecution, putLive, removeLive } from "./live-executions.ts";
+import { closeWait, waitPathsOf } from "./open-waits.ts";
 import { isPaused } from "./pause.ts";
-import { evaluateCondition, eventView, MissingReads, wholeExecutionOf } from "./scope.ts";
+import { MissingReads, wholeExecutionOf } from "./read-rows.ts";
+import { evaluateCondition, eventView } from "./scope.ts";
+import { noteStep, openTurn } from "./turn.ts";
 import type { Turn } from "./turn.ts";
-import {
-  closeWait,
-  liveExecution,
-  noteStep,
-  openTurn,
-  putLive,
-  removeLive,
-  updateExecution,
-  waitPathsOf,
-} from "./turn.ts";
 import { goAstray, goOn, stepOf } from "./walk.ts";
+import { updateExecution } from "./write-rows.ts";
 
 /** Event waits: what satisfies them, and what follows when an event or the timeout takes one. */
 

@@ -16,12 +16,15 @@ import {
   settleFailed,
   settleSkipped,
 } from "./execution.ts";
-import { evaluateCondition } from "./scope.ts";
 import { endBranch, failBranch, isOpen } from "./join.ts";
 import type { Joined } from "./join.ts";
+import { putLive, removeLive } from "./live-executions.ts";
 import { hold, isPaused } from "./pause.ts";
-import { move, note, noteError, putLive, removeLive, setTimer } from "./turn.ts";
+import { evaluateCondition } from "./scope.ts";
+import { setTimer } from "./set-timers.ts";
+import { move, note } from "./turn.ts";
 import type { Turn } from "./turn.ts";
+import { noteError } from "./write-rows.ts";
 
 /**
  * Moving along the graph: choosing transitions, routing errors, entering steps.

@@ -1,49 +1,28 @@
 import type { Json } from "@millrace/expressions";
 import { InvariantError } from "../assert.ts";
-import type { Signal } from "./signal.ts";
+import { stepIdOf, takeApart } from "../definition/paths.ts";
+import { isEmpty, mapValues, put } from "./json-object.ts";
 import type {
-  Cancellation,
-  Compensation,
   JsonObject,
   LiveExecution,
-  Snapshot,
   OpenBranches,
   OpenItems,
   Pause,
   Place,
+  Snapshot,
   TimerKind,
   WorkflowError,
 } from "./snapshot.ts";
-import { stepIdOf, takeApart } from "../definition/paths.ts";
-import { executionKey } from "./snapshot.ts";
-import type { InstanceStatus } from "./status.ts";
 
-/**
- * Between a snapshot and what is stored of it: the frontier (one JSON column beside plain ones), and
- * the changes from one version to the next (the history, from which any version can be built again).
- */
-
-/** What an instance is from its first version to its last. */
-export type Identity = Pick<
-  Snapshot,
-  | "id"
-  | "tenantId"
-  | "workflowId"
-  | "workflowVersion"
-  | "correlationId"
-  | "userId"
-  | "startEventId"
-  | "createdAt"
-  | "input"
-  | "parent"
->;
+/** Between a snapshot and what is stored of it: the frontier, one JSON column beside plain ones. */
 
 /** A snapshot in columns of the store; `frontier` is what `encodeFrontier` made. */
 export interface StoredSnapshot extends Omit<Snapshot, keyof Frontier> {
   readonly frontier: Json;
 }
 
-type WaitKey = readonly Json[] | "NEVER";
+export type WaitKey = readonly Json[] | "NEVER";
+
 type Frontier = Pick<
   Snapshot,
   | "live"
@@ -66,10 +45,11 @@ type Frontier = Pick<
  * it, and lose what is held.
  */
 const format = 1;
+
 const pausedFormat = 2;
 
 /** A live execution as stored. What most have in common is left out. */
-interface StoredLive {
+export interface StoredLive {
   /** Absent: the last part of the path. */
   readonly stepId?: string;
   readonly phase: LiveExecution["phase"];
@@ -232,7 +212,7 @@ export function decodeSnapshot(columns: StoredSnapshot): Snapshot {
   };
 }
 
-function storeLive(execution: LiveExecution): StoredLive {
+export function storeLive(execution: LiveExecution): StoredLive {
   const { stepId, path, iteration, phase, attempt, timers } = execution;
   const { waitKey, awaiting, compensates, within, branches, items } = execution;
   const { child, round, heldAt, error } = execution;
@@ -256,7 +236,7 @@ function storeLive(execution: LiveExecution): StoredLive {
   };
 }
 
-function restoreLive(stored: StoredLive, key: string): LiveExecution {
+export function restoreLive(stored: StoredLive, key: string): LiveExecution {
   const at = key.lastIndexOf("#");
   const path = key.slice(0, at);
   const iteration = Number(key.slice(at + 1));
@@ -293,269 +273,4 @@ function restorePlace(stored: StoredLive, path: string, iteration: number): Plac
     at: enclosed.at,
     last: stored.last ?? null,
   };
-}
-
-// Changes
-
-/** Entries that are new or different, and keys that are gone. */
-export interface ObjectChanges<T> {
-  readonly set?: { readonly [key: string]: T };
-  readonly removed?: readonly string[];
-}
-
-/**
- * How one version differs from the one before. A field that is absent is as it was; null is a value.
- * Times are ISO 8601.
- */
-export interface Changes {
-  readonly status?: InstanceStatus;
-  readonly priority?: number;
-  readonly startedAt?: string | null;
-  readonly completedAt?: string | null;
-  readonly variables?: ObjectChanges<Json>;
-  readonly output?: Json;
-  readonly error?: WorkflowError | null;
-  readonly cancellation?: Cancellation | null;
-  readonly compensation?: Compensation | null;
-  readonly live?: ObjectChanges<StoredLive>;
-  readonly iterations?: ObjectChanges<number>;
-  readonly completions?: number;
-  readonly completedSteps?: number;
-  readonly countedSteps?: readonly string[];
-  readonly begunItems?: number;
-  readonly lastOutput?: string | null;
-  readonly uncertain?: readonly string[];
-  readonly timers?: readonly TimerKind[];
-  readonly triggerKeys?: ObjectChanges<WaitKey>;
-  readonly pause?: Pause | null;
-  readonly interventions?: number;
-  readonly failedAt?: string | null;
-}
-
-/** What the changes of version 1 start from. */
-export function blankSnapshot(identity: Identity): Snapshot {
-  const { id, tenantId, workflowId, workflowVersion } = identity;
-  const { correlationId, userId, startEventId, createdAt, input, parent } = identity;
-  return {
-    id,
-    tenantId,
-    workflowId,
-    workflowVersion,
-    correlationId,
-    userId,
-    startEventId,
-    createdAt,
-    input,
-    parent,
-    priority: 0,
-    version: 0,
-    status: "CREATED",
-    startedAt: null,
-    completedAt: null,
-    variables: {},
-    output: null,
-    error: null,
-    cancellation: null,
-    compensation: null,
-    live: {},
-    iterations: {},
-    completions: 0,
-    completedSteps: 0,
-    countedSteps: [],
-    begunItems: 0,
-    lastOutput: null,
-    uncertain: [],
-    timers: [],
-    triggerKeys: {},
-    pause: null,
-    interventions: 0,
-    failedAt: null,
-  };
-}
-
-/**
- * What `applyChanges` needs to make `next` of `previous`, versions and identity apart. Values that
- * are the same object are taken as equal unseen, so that the work follows what a decision touched.
- */
-export function changesBetween(previous: Snapshot, next: Snapshot): Changes {
-  const variables = objectChanges(previous.variables, next.variables);
-  const live = objectChanges(previous.live, next.live);
-  const iterations = objectChanges(previous.iterations, next.iterations);
-  const triggerKeys = objectChanges(previous.triggerKeys, next.triggerKeys);
-  const changed = (field: keyof Snapshot): boolean => !sameJson(previous[field], next[field]);
-  return {
-    ...(changed("status") && { status: next.status }),
-    ...(changed("priority") && { priority: next.priority }),
-    ...(changed("startedAt") && { startedAt: isoTime(next.startedAt) }),
-    ...(changed("completedAt") && { completedAt: isoTime(next.completedAt) }),
-    ...(variables && { variables }),
-    ...(changed("output") && { output: next.output }),
-    ...(changed("error") && { error: next.error }),
-    ...(changed("cancellation") && { cancellation: next.cancellation }),
-    ...(changed("compensation") && { compensation: next.compensation }),
-    ...(live && { live: mapChanges(live, storeLive) }),
-    ...(iterations && { iterations }),
-    ...(changed("completions") && { completions: next.completions }),
-    ...(changed("completedSteps") && { completedSteps: next.completedSteps }),
-    ...(changed("countedSteps") && { countedSteps: next.countedSteps }),
-    ...(changed("begunItems") && { begunItems: next.begunItems }),
-    ...(changed("lastOutput") && { lastOutput: next.lastOutput }),
-    ...(changed("uncertain") && { uncertain: next.uncertain }),
-    ...(changed("timers") && { timers: next.timers }),
-    ...(triggerKeys && { triggerKeys }),
-    ...(changed("pause") && { pause: next.pause }),
-    ...(changed("interventions") && { interventions: next.interventions }),
-    ...(changed("failedAt") && { failedAt: next.failedAt }),
-  };
-}
-
-/** The snapshot one version on. */
-export function applyChanges(snapshot: Snapshot, changes: Changes): Snapshot {
-  const { startedAt, completedAt, variables, live, iterations, triggerKeys, ...plain } = changes;
-  return {
-    ...snapshot,
-    ...plain,
-    version: snapshot.version + 1,
-    ...(startedAt !== undefined && { startedAt: timeOf(startedAt) }),
-    ...(completedAt !== undefined && { completedAt: timeOf(completedAt) }),
-    variables: changedObject(snapshot.variables, variables),
-    live: changedObject(snapshot.live, live && mapChanges(live, restoreLive)),
-    iterations: changedObject(snapshot.iterations, iterations),
-    triggerKeys: changedObject(snapshot.triggerKeys, triggerKeys),
-  };
-}
-
-function mapChanges<T, R>(
-  { set, removed }: ObjectChanges<T>,
-  map: (value: T, key: string) => R,
-): ObjectChanges<R> {
-  return {
-    ...(set !== undefined && { set: mapValues(set, map) }),
-    ...(removed !== undefined && { removed }),
-  };
-}
-
-function objectChanges<T>(
-  previous: { readonly [key: string]: T },
-  next: { readonly [key: string]: T },
-): ObjectChanges<T> | undefined {
-  if (previous === next) return undefined;
-  const set: Record<string, T> = {};
-  for (const [key, value] of Object.entries(next)) {
-    if (!Object.hasOwn(previous, key) || !sameJson(previous[key], value)) put(set, key, value);
-  }
-  const removed = Object.keys(previous).filter((key) => !Object.hasOwn(next, key));
-  if (isEmpty(set) && removed.length === 0) return undefined;
-  return { ...(!isEmpty(set) && { set }), ...(removed.length > 0 && { removed }) };
-}
-
-function changedObject<T>(
-  object: { readonly [key: string]: T },
-  changes: ObjectChanges<T> | undefined,
-): { readonly [key: string]: T } {
-  if (changes === undefined) return object;
-  const changed: Record<string, T> = {};
-  const removed = new Set(changes.removed);
-  for (const [key, value] of Object.entries(object)) {
-    if (!removed.has(key)) put(changed, key, value);
-  }
-  for (const [key, value] of Object.entries(changes.set ?? {})) put(changed, key, value);
-  return changed;
-}
-
-// Signals in the history
-
-/** A signal as the history keeps it: the output of a step is in its row. */
-export type StoredSignal =
-  | Exclude<Signal, { kind: "stepSucceeded" } | { kind: "childEnded" } | { kind: "scheduled" }>
-  | Omit<Extract<Signal, { kind: "stepSucceeded" }>, "output">
-  | Omit<Extract<Signal, { kind: "childEnded" }>, "output">
-  | { readonly kind: "scheduled"; readonly startAt: string };
-
-export function storedSignal(signal: Signal): StoredSignal {
-  switch (signal.kind) {
-    case "stepSucceeded":
-    case "childEnded": {
-      const { output: _inItsRow, ...rest } = signal;
-      return rest;
-    }
-    case "scheduled":
-      return { kind: "scheduled", startAt: signal.startAt.toISOString() };
-    default:
-      return signal;
-  }
-}
-
-/**
- * @param outputOf The stored output of an execution, by its key.
- * @returns The signal as it was decided upon.
- */
-export function restoredSignal(
-  stored: StoredSignal,
-  outputOf: (executionKey: string) => Json,
-): Signal {
-  switch (stored.kind) {
-    case "stepSucceeded":
-      return { ...stored, output: outputOf(executionKey(stored.path, stored.iteration)) };
-    case "childEnded": {
-      const isCompleted = stored.status === "COMPLETED";
-      const output = isCompleted ? outputOf(executionKey(stored.path, stored.iteration)) : null;
-      return { ...stored, output };
-    }
-    case "scheduled":
-      return { kind: "scheduled", startAt: new Date(stored.startAt) };
-    default:
-      return stored;
-  }
-}
-
-// Values
-
-/** Equal as JSON, the order of keys apart. */
-function sameJson(a: unknown, b: unknown): boolean {
-  if (Object.is(a, b)) return true;
-  if (typeof a !== "object" || typeof b !== "object" || a === null || b === null) return false;
-  if (a instanceof Date || b instanceof Date) {
-    return a instanceof Date && b instanceof Date && a.getTime() === b.getTime();
-  }
-  if (Array.isArray(a) !== Array.isArray(b)) return false;
-  const keysOfA = Object.keys(a);
-  if (keysOfA.length !== Object.keys(b).length) return false;
-  const [left, right] = [a as Record<string, unknown>, b as Record<string, unknown>];
-  return keysOfA.every((key) => Object.hasOwn(right, key) && sameJson(left[key], right[key]));
-}
-
-/** As an own property, whatever its name: `__proto__` too is only a key. */
-function put<T>(object: Record<string, T>, key: string, value: T): void {
-  if (key !== "__proto__") {
-    object[key] = value;
-    return;
-  }
-  Object.defineProperty(object, key, {
-    value,
-    writable: true,
-    enumerable: true,
-    configurable: true,
-  });
-}
-
-function mapValues<T, R>(
-  object: { readonly [key: string]: T },
-  map: (value: T, key: string) => R,
-): Record<string, R> {
-  const mapped: Record<string, R> = {};
-  for (const [key, value] of Object.entries(object)) put(mapped, key, map(value, key));
-  return mapped;
-}
-
-function isEmpty(object: object): boolean {
-  return Object.keys(object).length === 0;
-}
-
-function isoTime(time: Date | null): string | null {
-  return time === null ? null : time.toISOString();
-}
-
-function timeOf(text: string | null): Date | null {
-  return text === null ? null : new Date(text);
 }

@@ -1,7 +1,7 @@
 import { deepStrictEqual, ok, strictEqual } from "node:assert/strict";
 import type { Definition } from "../../src/definition/definition.ts";
 import { triggerPath } from "../../src/decide/listen.ts";
-import { waitPathsOf } from "../../src/decide/turn.ts";
+import { waitPathsOf } from "../../src/decide/open-waits.ts";
 import type { MemoryInstance } from "../../src/fold.ts";
 import type { Command, Decision, NewWait } from "../../src/state/decision.ts";
 import type { LiveExecution } from "../../src/state/snapshot.ts";

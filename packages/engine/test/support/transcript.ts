@@ -3,7 +3,7 @@ import type { Decision, ExecutionUpdate, NewExecution } from "../../src/state/de
 import type { TaskFailure } from "../../src/state/signal.ts";
 import type { Snapshot } from "../../src/state/snapshot.ts";
 import { executionKey } from "../../src/state/snapshot.ts";
-import { attemptsMade } from "../../src/decide/scope.ts";
+import { attemptsMade } from "../../src/decide/step-views.ts";
 import { noon } from "./simulation.ts";
 import type { Firing, Simulation } from "./simulation.ts";
 

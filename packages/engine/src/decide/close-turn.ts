@@ -1,0 +1,73 @@
+import type { Command, Decision } from "../state/decision.ts";
+import { executionKey, isSettled } from "../state/snapshot.ts";
+import { isTerminal } from "../state/status.ts";
+import { isUnheldTimer } from "./set-timers.ts";
+import type { Turn } from "./turn.ts";
+
+/** The decision that the turn came to; the snapshot it began with, by identity, if nothing happened. */
+export function closeTurn(turn: Turn): Decision {
+  const commands: Command[] = [
+    ...turn.waits.values(),
+    ...turn.rekeys.values(),
+    ...timersOf(turn),
+    // Of a paused instance no step starts: the row says what is to be done once it resumes.
+    ...(turn.state.status === "PAUSED" ? [] : turn.dispatches.values()),
+    ...turn.aborts.values(),
+    ...turn.children.values(),
+    ...turn.emitted,
+  ];
+  const holding = holdOrLetGo(turn);
+  if (holding !== undefined) commands.push(holding);
+  if (turn.deadLetter !== undefined) commands.push(turn.deadLetter);
+  if (turn.settled) commands.push({ kind: "settle" }, ...reportOfEnd(turn));
+  const changed = turn.entries.length > 0 || commands.length > 0 || turn.updates.size > 0;
+  // The turn is over, so that its state need not be copied.
+  if (changed) turn.state.version = turn.before.version + 1;
+  return {
+    snapshot: changed ? turn.state : turn.before,
+    inserts: [...turn.inserts.values()],
+    updates: [...turn.updates.values()],
+    commands,
+    guards: [...turn.guards.values()],
+    entries: turn.entries,
+    observedRunning: [...turn.observedRunning],
+  };
+}
+
+/** A parent that waits hears of it, once, when nothing about this instance moves by itself any more. */
+function reportOfEnd({ before, state }: Turn): readonly Command[] {
+  const { parent, status, error, cancellation } = state;
+  if (parent?.awaited !== true || !isTerminal(status) || isSettled(before)) return [];
+  return [{ kind: "reportEnd", parent, status, error, reason: cancellation?.reason ?? null }];
+}
+
+function timersOf({ timers, state }: Turn): Iterable<Command> {
+  if (state.status !== "PAUSED") return timers.values();
+  return [...timers.values()].map((command) =>
+    command.kind === "setTimer" && !isUnheldTimer(command.timer)
+      ? { ...command, held: true }
+      : command,
+  );
+}
+
+/** What is live before and after a decision that begins or ends a pause, and that it does not write. */
+function holdOrLetGo(turn: Turn): Command | undefined {
+  const { before, state, inserts, updates } = turn;
+  const isPaused = state.status === "PAUSED";
+  if (isPaused === (before.status === "PAUSED") || isTerminal(state.status)) return undefined;
+  const stays = Object.entries(state.live).filter(([key]) => Object.hasOwn(before.live, key));
+  const executions = stays.flatMap(([key, { phase, path, iteration }]) =>
+    phase === "ACTIVE" && !inserts.has(key) && !updates.has(key) ? [{ path, iteration }] : [],
+  );
+  const clocks = [
+    { path: "", iteration: 0, timers: state.timers },
+    ...stays.map(([, execution]) => execution),
+  ];
+  const timers = clocks.flatMap(({ path, iteration, timers: kinds }) =>
+    kinds.flatMap((timer) => {
+      const isWritten = turn.timers.has(`${timer}:${executionKey(path, iteration)}`);
+      return isWritten || isUnheldTimer(timer) ? [] : [{ timer, path, iteration }];
+    }),
+  );
+  return { kind: isPaused ? "hold" : "letGo", executions, timers };
+}

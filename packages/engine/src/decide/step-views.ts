@@ -1,0 +1,127 @@
+import type { Json, Reads as ExpressionReads } from "@millrace/expressions";
+import { mapAround, pathOfStep } from "../definition/paths.ts";
+import { laterOf } from "../state/reads.ts";
+import type { ExecutionRead, ReadRequest } from "../state/reads.ts";
+import { executionKey } from "../state/snapshot.ts";
+import type { StepStatus } from "../state/status.ts";
+import { currentRow, executionOf, latestExecution, MissingReads, requestOf } from "./read-rows.ts";
+import { standpoint } from "./standpoint.ts";
+import type { Context } from "./standpoint.ts";
+import type { Turn } from "./turn.ts";
+
+/** What expressions see of steps: of each the execution that is nearest to where they stand. */
+
+/** A step as expressions and `state.steps` show it. */
+export interface StepView {
+  readonly status: StepStatus;
+  readonly output?: Json;
+  readonly error?: Json;
+  readonly attempts: number;
+}
+
+const noSteps: Readonly<Record<string, StepView>> = {};
+
+export function stepsFor(
+  turn: Turn,
+  { steps, stepOutputs }: ExpressionReads,
+  context: Context,
+): Readonly<Record<string, StepView>> {
+  if (steps === "ALL") return everyStep(turn, { ...context, largeOutputs: true });
+  if (steps.length === 0) return noSteps;
+  const { pinned } = context;
+  const from = standpoint(context);
+  const missing: ReadRequest[] = [];
+  const views = steps.flatMap((stepId): [string, StepView][] => {
+    const read = pinned?.stepId === stepId ? pinned : latestSeen(turn, stepId, from, missing);
+    if (read?.outputLeftOut === true && stepOutputs.includes(stepId)) missing.push(requestOf(read));
+    return read === null ? [] : [[stepId, stepView(read)]];
+  });
+  if (missing.length > 0) throw new MissingReads(missing);
+  return Object.fromEntries(views);
+}
+
+/**
+ * Every step that was reached, each by the execution that an expression would see there.
+ *
+ * @throws MissingReads
+ */
+export function everyStep(
+  turn: Turn,
+  { largeOutputs, ...context }: Context & { readonly largeOutputs: boolean },
+): Readonly<Record<string, StepView>> {
+  if (!turn.reads.all) throw new MissingReads([{ kind: "all" }]);
+  const { pinned } = context;
+  const from = standpoint(context);
+  const missing: ReadRequest[] = [];
+  const rows = [...turn.reads.latest.values(), ...turn.inserts.values()];
+  const reached = new Set(rows.flatMap((row) => row?.stepId ?? []));
+  const views = [...reached].flatMap((stepId): [string, StepView][] => {
+    if (turn.definition.compensationSteps.has(stepId)) return [];
+    const read = pinned?.stepId === stepId ? pinned : latestSeen(turn, stepId, from, missing);
+    if (read === null) return [];
+    if (read.outputLeftOut && largeOutputs) missing.push(requestOf(read));
+    return [[stepId, stepView(read)]];
+  });
+  if (missing.length > 0) throw new MissingReads(missing);
+  return Object.fromEntries(views);
+}
+
+/**
+ * The step of the same branch or item, then of the enclosing ones, else the latest execution
+ * (CONTRACT 1.2). Adds to `missing` where it is not loaded.
+ */
+function latestSeen(
+  turn: Turn,
+  stepId: string,
+  from: string,
+  missing: ReadRequest[],
+): ExecutionRead | null {
+  const path = pathOfStep(turn.definition, stepId, from);
+  if (path === undefined) return latestAnywhere(turn, stepId, from, missing);
+  const read = latestExecution(turn, path);
+  if (read !== "UNKNOWN") return read;
+  missing.push({ kind: "latest", path });
+  return null;
+}
+
+/** Of a step inside a MAP for one that looks from outside: whichever item it is of. */
+function latestAnywhere(
+  turn: Turn,
+  stepId: string,
+  from: string,
+  missing: ReadRequest[],
+): ExecutionRead | null {
+  const touched = [...turn.inserts.values(), ...turn.updates.values()].filter(
+    (row) => row.stepId === stepId,
+  );
+  const rows = touched.map(({ path, iteration }) =>
+    executionOf(turn, executionKey(path, iteration)),
+  );
+  if (turn.reads.all) {
+    const stored = [...turn.reads.executions.values()].filter((read) => read?.stepId === stepId);
+    rows.push(...stored.flatMap((read) => (read === null ? [] : currentRow(turn, read))));
+  } else {
+    const read = turn.reads.anywhere.get(stepId);
+    if (read === undefined) {
+      const path = mapAround(turn.definition, stepId, from) ?? stepId;
+      missing.push({ kind: "anywhere", path, stepId });
+    } else if (read !== null) {
+      rows.push(currentRow(turn, read));
+    }
+  }
+  return rows.length === 0 ? null : rows.reduce(laterOf);
+}
+
+function stepView({ status, output, error, attempt }: ExecutionRead): StepView {
+  return {
+    status,
+    ...(output !== undefined && { output }),
+    ...(error !== null && { error: { ...error } }),
+    attempts: attemptsMade(status, attempt),
+  };
+}
+
+/** While it waits for its next attempt, a row already carries that attempt's number. */
+export function attemptsMade(status: StepStatus, attempt: number): number {
+  return status === "RETRYING" ? attempt - 1 : attempt;
+}
