@@ -142,6 +142,39 @@ test("a wait with wildcards looks at what matches them", async () => {
   expect(reasons[0]?.nearMisses).toMatchObject([{ pattern: "bank.kept.seen" }]);
 });
 
+test("of one that was cancelled: the step in flight that is awaited, then the compensation step that nobody knows", async () => {
+  const workflowId = `why${++made}`;
+  const nap = {
+    stepId: "nap",
+    type: "TASK",
+    taskId: "sleep",
+    input: { ms: 3_000 },
+    timeout: "PT4S",
+  };
+  const undo = { stepId: "undo", type: "TASK", compensationFor: "pay", taskId: "nobody_knows" };
+  await api.call("POST", "/v1/definitions", {
+    id: workflowId,
+    steps: [{ stepId: "pay", type: "TASK", taskId: "noop", transitions: { default: "nap" } }, nap],
+    compensationSteps: [
+      undo,
+      { ...undo, stepId: "undoNap", compensationFor: "nap", taskId: "noop" },
+    ],
+  });
+  const { body } = await api.call("POST", "/v1/instances", { workflowId });
+  const reasonOf = (kind: string) =>
+    eventually(`the reason is ${kind}`, async () =>
+      (await ask(body.id)).reasons.find((reason) => reason.kind === kind),
+    );
+  await reasonOf("RUNNING");
+
+  await api.call("POST", `/v1/instances/${body.id}/cancel`, {});
+  const awaited = await reasonOf("AWAITED");
+  const blocked = await reasonOf("NO_WORKER_KNOWS_TASK");
+
+  expect(awaited).toMatchObject({ stepId: "nap", until: expect.any(String) });
+  expect(blocked).toMatchObject({ stepId: "undo", isCompensation: true, taskId: "nobody_knows" });
+});
+
 test("an instance that has ended says so; another tenant does not see it", async () => {
   await api.call("PUT", "/v1/definitions/echo", echo);
   const { body } = await api.call("POST", "/v1/instances", { workflowId: "echo" });
