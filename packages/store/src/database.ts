@@ -109,6 +109,12 @@ async function runOn(pool: pg.Pool, text: string, values: readonly unknown[]) {
 
 const clockQuestion = prepared("clock", "select clock_timestamp() as now");
 
+/**
+ * A process that stands still in the middle of a transaction holds an instance's row. It is given up after
+ * as long as a worker that is silent: nobody else is to wait longer for the one than for the other.
+ */
+const standingMs = 5_000;
+
 function poolConfig(options: DatabaseOptions, poolSize: number): pg.PoolConfig {
   const { url, applicationName = "millrace", statementTimeoutMs = 30_000 } = options;
   return {
@@ -121,7 +127,7 @@ function poolConfig(options: DatabaseOptions, poolSize: number): pg.PoolConfig {
     // The server ends what takes too long; the driver only where the server itself is gone.
     statement_timeout: statementTimeoutMs,
     query_timeout: statementTimeoutMs + 5_000,
-    idle_in_transaction_session_timeout: 60_000,
+    idle_in_transaction_session_timeout: standingMs,
     options: sessionSettings.map((setting) => `-c ${setting}`).join(" "),
     types: {
       getTypeParser: (oid, format) => parsers.get(oid) ?? pg.types.getTypeParser(oid, format),

@@ -89,9 +89,10 @@ export function breaksConnection(error: unknown): boolean {
 
 /**
  * Connection exceptions, lack of resources, an operator's intervention (57P01 … 57P05: terminated,
- * starting up, shutting down), a server that has become a read-only standby, and I/O errors.
+ * starting up, shutting down), a server that has become a read-only standby, a transaction that this
+ * process left standing for too long (25P03, 25P04), and I/O errors.
  */
-const unavailable = /^(08|53|57P|25006|58)/;
+const unavailable = /^(08|53|57P|25006|25P03|25P04|58)/;
 /** Serialization failure, deadlock, lock timeout. */
 const conflicts = /^(40001|40P01|55P03)$/;
 const queryCanceled = "57014";

@@ -213,6 +213,26 @@ test("those who wait for one instance's row leave the pool to others", async () 
   expect(outcomes.every((outcome) => outcome?.kind === "committed")).toBe(true);
 });
 
+test("a process that stands still within a transaction loses it, and knows that it may try again", async () => {
+  const { id } = await create(database.db);
+  const standing = database.db.transaction().execute(async (trx) => {
+    await sql`select from workflow_instances where id = ${id} for update`.execute(trx);
+    // As a stopped process, or a task that keeps the event loop: the answer comes to the next statement.
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 6_500);
+    await sql`select 1`.execute(trx);
+  });
+
+  const error = await standing.catch((caught: unknown) => caught);
+
+  expect(error).toBeInstanceOf(DatabaseUnavailableError);
+  expect(isTransient(error)).toBe(true);
+  const { rows } =
+    await sql`select from workflow_instances where id = ${id} for update nowait`.execute(
+      database.db,
+    );
+  expect(rows).toHaveLength(1);
+});
+
 test("processes that migrate at the same time do it once", async () => {
   const empty = await createEmptyDatabase();
   const pending = await pendingMigrations(empty.url);
