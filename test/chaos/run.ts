@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { closeOnSignal } from "@millrace/devstack";
 import type { LedgerEntry } from "@millrace/testkit";
+import { expectConsistent } from "../support/consistent.ts";
 import { expectNothingLeft } from "../support/leftovers.ts";
 import { readArguments, usage, type Arguments } from "./arguments.ts";
 import { openClient, type LoggingClient } from "./client.ts";
@@ -86,6 +87,7 @@ async function runGroup(group: Group, options: Arguments): Promise<Summary> {
     await watching;
 
     const leaks = await leaksOf(rig);
+    const damage = await damageOf(rig);
     const record: RunRecord = {
       cases,
       requests: requests.toSorted((a, b) => a.sentAt - b.sentAt),
@@ -93,7 +95,7 @@ async function runGroup(group: Group, options: Arguments): Promise<Summary> {
       faults: faults.toSorted((a, b) => a.at - b.at),
       instances: await collect(rig.stack.apiUrl),
     };
-    const violations = [...judge(record), ...leaks];
+    const violations = [...judge(record), ...leaks, ...damage];
     isKept = options.isKept || violations.length > 0;
     if (isKept) writeFileSync(join(rig.folder, "record.json"), JSON.stringify(record));
     const summary = { group, record, violations };
@@ -138,6 +140,18 @@ async function leaksOf({ stores }: Rig): Promise<readonly Violation[]> {
     return [];
   } catch (error) {
     return [{ promise: "leaks", what: error instanceof Error ? error.message : String(error) }];
+  }
+}
+
+/** What Millrace itself finds when it looks: beside the oracle, which does not go by it. */
+async function damageOf({ stack }: Rig): Promise<readonly Violation[]> {
+  try {
+    await expectConsistent(stack.apiUrl, Number.POSITIVE_INFINITY);
+    return [];
+  } catch (error) {
+    return [
+      { promise: "consistency", what: error instanceof Error ? error.message : String(error) },
+    ];
   }
 }
 

@@ -2,6 +2,7 @@ import type { StepDocument } from "@millrace/contract";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { openInstallation, type Installation } from "../support/installation.ts";
 import { expectNothingLeft } from "../support/leftovers.ts";
+import { expectConsistent } from "../support/consistent.ts";
 
 // PARALLEL and MAP with two workers: branches of one instance end at the same moment in different
 // processes, and each of them must count, once.
@@ -10,7 +11,13 @@ let installation: Installation;
 beforeAll(async () => {
   installation = await openInstallation({ workers: 2 });
 });
-afterAll(() => installation?.close());
+afterAll(async () => {
+  try {
+    await expectConsistent(installation.stack.apiUrl);
+  } finally {
+    await installation?.close();
+  }
+});
 afterEach(async () => {
   await expectNothingLeft(installation);
   installation.ledger.clear();

@@ -6,6 +6,7 @@ import { align, type Race } from "../support/aligned.ts";
 import { openGates } from "../support/gates.ts";
 import { openInstallation, type Installation } from "../support/installation.ts";
 import { expectNothingLeft } from "../support/leftovers.ts";
+import { expectConsistent } from "../support/consistent.ts";
 
 // A worker that settles a step goes on with the next one without asking anybody (carry-on). What
 // comes from outside meanwhile must neither be lost nor let the chain run on.
@@ -15,7 +16,13 @@ beforeAll(async () => {
   installation = await openInstallation();
   await installation.client.definitions.register(chain);
 });
-afterAll(() => installation?.close());
+afterAll(async () => {
+  try {
+    await expectConsistent(installation.stack.apiUrl);
+  } finally {
+    await installation?.close();
+  }
+});
 beforeEach(() => installation.ledger.clear());
 
 const links = ["one", "two", "three", "four", "five", "six"] as const;

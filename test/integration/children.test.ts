@@ -3,6 +3,7 @@ import { cancelInstance, startInstance, type Services } from "@millrace/runtime"
 import { eventually } from "@millrace/testkit";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { openTestApi, type TestApi } from "./api/support.ts";
+import { expectConsistent } from "../support/consistent.ts";
 
 // SUB_WORKFLOW from definition to worker: parents and children in one process, with a worker and a
 // scheduler, and the halves between them by hand where a process has died.
@@ -11,7 +12,13 @@ let api: TestApi;
 beforeAll(async () => {
   api = await openTestApi({ isWorking: true });
 });
-afterAll(() => api?.close());
+afterAll(async () => {
+  try {
+    await expectConsistent(api.url);
+  } finally {
+    await api?.close();
+  }
+});
 
 async function register(...definitions: readonly Partial<WorkflowDefinition>[]): Promise<void> {
   for (const definition of definitions) {

@@ -4,6 +4,7 @@ import { eventually } from "@millrace/testkit";
 import { sql } from "kysely";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { openTestApi, type TestApi } from "./api/support.ts";
+import { expectConsistent } from "../support/consistent.ts";
 
 // Events that instances emit: stored with the commit, matched after it, once.
 
@@ -11,7 +12,13 @@ let api: TestApi;
 beforeAll(async () => {
   api = await openTestApi({ isWorking: true });
 });
-afterAll(() => api.close());
+afterAll(async () => {
+  try {
+    await expectConsistent(api.url);
+  } finally {
+    await api.close();
+  }
+});
 
 const fresh = () => `t${randomUUID().slice(0, 8)}`;
 const to = (stepId: string) => ({ transitions: { default: stepId } });

@@ -5,6 +5,7 @@ import { eventually } from "@millrace/testkit";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { openInstallation, replaceByKilling, type Installation } from "../support/installation.ts";
 import { expectNothingLeft } from "../support/leftovers.ts";
+import { expectConsistent } from "../support/consistent.ts";
 
 // Faults that users of such systems have reported, each by its case id. Those that need a process
 // or a service to die are in test/faults.
@@ -13,7 +14,13 @@ let installation: Installation;
 beforeAll(async () => {
   installation = await openInstallation();
 });
-afterAll(() => installation?.close());
+afterAll(async () => {
+  try {
+    await expectConsistent(installation.stack.apiUrl);
+  } finally {
+    await installation?.close();
+  }
+});
 afterEach(async () => {
   await expectNothingLeft(installation);
   installation.ledger.clear();

@@ -9,6 +9,7 @@ import { align, type AlignOptions, type Race } from "../support/aligned.ts";
 import { openGates } from "../support/gates.ts";
 import { openInstallation, type Installation } from "../support/installation.ts";
 import { expectNothingLeft } from "../support/leftovers.ts";
+import { expectConsistent } from "../support/consistent.ts";
 
 // Commit, then look, on both sides: whoever of the wait and the event commits second sees the first.
 // The event and the wait go through processes of their own, and meet in the same milliseconds.
@@ -22,7 +23,13 @@ beforeAll(async () => {
   opener = new MillraceClient({ baseUrl: one });
   publisher = new MillraceClient({ baseUrl: other });
 });
-afterAll(() => installation?.close());
+afterAll(async () => {
+  try {
+    await expectConsistent(installation.stack.apiUrl);
+  } finally {
+    await installation?.close();
+  }
+});
 
 const alignment: AlignOptions = { lanes: 4, staggerMs: [-2, -1, 0, 0, 0, 1, 2, 3] };
 
