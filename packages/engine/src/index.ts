@@ -89,7 +89,7 @@ export { compileDefinition } from "./definition/compile.ts";
 export {
   candidatePatterns,
   eventNameProblem,
-  isLifecyclePattern,
+  isReservedName,
   patternMatches,
 } from "./definition/pattern.ts";
 export { definitionCodes, definitionWarningCodes } from "./definition/problem.ts";

@@ -1,5 +1,5 @@
 import type { Json, NewEvent } from "@millrace/store";
-import { isLifecyclePattern } from "@millrace/engine";
+import { isReservedName } from "@millrace/engine";
 import { ReservedPatternError } from "./errors.ts";
 import { newEventId } from "./ids.ts";
 import { matchEvent } from "./match-event.ts";
@@ -59,7 +59,7 @@ export async function publishEvents(
   }));
   return Promise.all(
     drafts.map(async (draft) => {
-      if (isLifecyclePattern(draft.pattern)) {
+      if (isReservedName(draft.pattern)) {
         return { error: new ReservedPatternError(draft.pattern) };
       }
       return publishOne(services, draft).catch((error: unknown) => ({ error }));

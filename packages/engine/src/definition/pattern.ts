@@ -77,10 +77,16 @@ export function eventNameProblem(name: string): string | undefined {
   if (pattern.open || pattern.segments.includes("*")) {
     return "has a wildcard: an event is published under a plain name";
   }
-  return isLifecyclePattern(name) ? reservedName : undefined;
+  return isReservedName(name) ? reservedName : undefined;
 }
 
-export const reservedName = `begins with "${reservedPrefix}", which is reserved for the events of workflows themselves`;
+/** Whether nobody but Millrace itself publishes under this name. */
+export function isReservedName(name: string): boolean {
+  return `${name}.`.startsWith(reservedPrefix);
+}
+
+export const reservedName =
+  'begins with the segment "workflow", which is reserved for the events of workflows themselves';
 
 /**
  * The name that a definition's value gave at run time for an event.

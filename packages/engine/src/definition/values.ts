@@ -16,7 +16,7 @@ import {
 import { pointer } from "@millrace/contract";
 import type { DurationValue } from "./definition.ts";
 import { isRefusal, parseDuration } from "./duration.ts";
-import { eventNameProblem, isLifecyclePattern, parsePattern, reservedName } from "./pattern.ts";
+import { eventNameProblem, isReservedName, parsePattern, reservedName } from "./pattern.ts";
 import type { ProblemCode, WarningCode } from "./problem.ts";
 import { parseTime } from "./time.ts";
 
@@ -190,8 +190,7 @@ export function readEventName(text: string, names = noNames): Reading<Template> 
   if (reading.value === undefined) return reading;
   const plain = withStandIns(text, names);
   if (plain === undefined) return reading;
-  if (isLifecyclePattern(plain))
-    return faulty("RESERVED_PATTERN", `${quote(text)} ${reservedName}`);
+  if (isReservedName(plain)) return faulty("RESERVED_PATTERN", `${quote(text)} ${reservedName}`);
   const problem = eventNameProblem(plain);
   return problem === undefined ? reading : faulty("BAD_PATTERN", `${quote(text)} ${problem}`);
 }
