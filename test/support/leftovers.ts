@@ -105,6 +105,8 @@ const leftRows = `
   union all
   select 'unmatched event ' || id from events where matched_at is null
   union all
+  select 'event not handed on ' || event_id from event_releases
+  union all
   select 'child not started ' || path || ' of ' || instance_id
     from children where started_at is null
   union all

@@ -1,9 +1,9 @@
-import { candidatePatterns, eventKeyOf } from "@millrace/engine";
-import type { EventFact } from "@millrace/engine";
-import { findWaits, keyHashOf, markMatched, takeOne } from "@millrace/store";
+import { candidatePatterns, executionKey, executionOfWait } from "@millrace/engine";
+import { findWaits, markMatched, takeOne } from "@millrace/store";
 import type { StoredEvent, WaitCandidate, WaitProbe } from "@millrace/store";
 import { pageSize } from "./event-intake.ts";
 import { nudge } from "./nudge.ts";
+import { probesOf } from "./probes.ts";
 import { factOf, satisfies } from "./satisfies.ts";
 import type { Services } from "./services.ts";
 import { startTriggered } from "./start-triggered.ts";
@@ -37,14 +37,16 @@ export async function matchEvent(services: Services, event: StoredEvent): Promis
   const few = first.length < pageSize ? first : undefined;
   const matching = { services, event, patterns, probes, few };
 
-  const cancelled = new Set(await matchAll(matching, "CANCEL", new Set()));
+  const triggers = await matchAll(matching, "CANCEL", new Set());
+  const cancelled = new Set(triggers.map(({ instanceId }) => instanceId));
   const waits = await matchAll(matching, "STEP", cancelled);
   const { tenantId, id } = event;
-  const found = { delivered: waits.length, cancelled: cancelled.size, started };
+  const delivered = new Set(waits.map(nameOf)).size;
+  const found = { delivered, cancelled: cancelled.size, started };
   const counts = await services.intake.settle({ tenantId, id, ...found });
-  services.metrics.eventsMatched.add({ effect: "delivered" }, waits.length);
+  services.metrics.eventsMatched.add({ effect: "delivered" }, delivered);
   services.metrics.eventsMatched.add({ effect: "cancelled" }, cancelled.size);
-  await nudge(services, event, [...cancelled, ...waits]);
+  await nudge(services, event, [...cancelled, ...waits.map(({ instanceId }) => instanceId)]);
   return { ...(counts ?? found), rejected };
 }
 
@@ -57,14 +59,19 @@ interface Matching {
   readonly few: readonly WaitCandidate[] | undefined;
 }
 
-/** Instance ids of the waits that were won, one entry a wait. Triggers count once an instance. */
+/** A wait for several events is one wait, though the event may be more than one of them. */
+function nameOf({ instanceId, path, iteration }: WaitCandidate): string {
+  return `${instanceId}/${executionKey(executionOfWait(path).path, iteration)}`;
+}
+
+/** Those that got the event. */
 async function matchAll(
   { services, event, patterns, probes, few }: Matching,
   purpose: "STEP" | "CANCEL",
   except: ReadonlySet<string>,
-): Promise<readonly string[]> {
+): Promise<readonly WaitCandidate[]> {
   const { db } = services.database;
-  const won: string[] = [];
+  const won: WaitCandidate[] = [];
   let after: WaitCandidate | undefined;
   let oneTaken = event.takenBy !== null;
   for (;;) {
@@ -77,15 +84,14 @@ async function matchAll(
       if (wait.deliver === "ALL") satisfied.push(wait);
       else if (!oneTaken && (await takeOne(db, event, wait))) {
         oneTaken = true;
-        won.push(wait.instanceId);
+        won.push(wait);
       }
     }
-    const taken = await takeAll(services, event, satisfied);
-    won.push(...taken.map(({ instanceId }) => instanceId));
+    won.push(...(await takeAll(services, event, satisfied)));
     after = page.at(-1);
     if (page.length < pageSize || after === undefined) break;
   }
-  return purpose === "CANCEL" ? [...new Set(won)] : won;
+  return won;
 }
 
 /** Few waits travel with those of other events, many are a statement of their own. */
@@ -99,13 +105,4 @@ async function takeAll(
   if (waits.length > fewWaits) return markMatched(database.db, event, waits);
   const taken = await Promise.all(waits.map((wait) => intake.take({ event, wait })));
   return waits.filter((_wait, index) => taken[index]);
-}
-
-/** What to look up, for each set of event paths by which waits of these patterns are keyed. */
-function probesOf(shapes: readonly string[], event: EventFact): readonly WaitProbe[] {
-  return shapes.flatMap((eventPaths) => {
-    const key = eventKeyOf(event, eventPaths === "" ? [] : eventPaths.split(" "));
-    const keyHash = key === undefined ? null : keyHashOf(key);
-    return keyHash === null ? [] : [{ eventPaths, keyHash }];
-  });
 }

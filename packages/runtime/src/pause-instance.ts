@@ -6,7 +6,7 @@ import { advance } from "./advance.ts";
 import { StatusConflictError } from "./errors.ts";
 import { signalsOf } from "./inbox.ts";
 import { intervene } from "./intervene.ts";
-import { lookBack } from "./look-back.ts";
+import { lookBack, takesWaits } from "./look-back.ts";
 import { perform } from "./perform.ts";
 import type { Caller, Services } from "./services.ts";
 
@@ -105,7 +105,7 @@ export async function resumeByTimer(services: Services, key: Key, dueAt: Date): 
 async function heldTimers(services: Services, key: Key): Promise<readonly DueTimer[]> {
   const timers = await dueTimersOf(services.database.db, key);
   // An event from before the wait opened comes before the timeout, though nobody may have looked yet.
-  if (timers.some(({ kind }) => kind === "wait" || kind === "total")) await lookBack(services, key);
+  if (timers.some(({ kind }) => takesWaits.has(kind))) await lookBack(services, key);
   return timers;
 }
 

@@ -5,6 +5,7 @@ import type { Command } from "@millrace/engine";
 import { dueStepsOf, loadReads } from "@millrace/store";
 import type { Commit, DueStep, Key } from "@millrace/store";
 import { concernsFamily, tellFamily } from "./children.ts";
+import { handOnReleased } from "./hand-on.ts";
 import { lookBack } from "./look-back.ts";
 import type { Services } from "./services.ts";
 
@@ -35,6 +36,7 @@ function effectsOf(services: Services, commit: Commit): readonly Promise<unknown
   if (jobs.length > 0) effects.push(enqueue(services, jobs));
   const aborts = commands.filter((command) => command.kind === "abort");
   if (aborts.length > 0) effects.push(abortAll(services, key, aborts));
+  if (commands.some(isHandingOn)) effects.push(handOnReleased(services, key));
   if (opensLookback(commands)) effects.push(lookBack(services, key));
   if (concernsFamily(commands)) effects.push(tellAndGoOn(services, key, commands));
   for (const command of commands) {
@@ -162,6 +164,10 @@ function matchEmitted(
   if (emitted.length === 0) return;
   metrics.eventsPublished.add({}, emitted.length);
   emissions.match(emitted);
+}
+
+function isHandingOn(command: Command): boolean {
+  return command.kind === "closeWait" && command.handsOn === true;
 }
 
 function opensLookback(commands: readonly Command[]): boolean {

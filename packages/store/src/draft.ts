@@ -35,6 +35,8 @@ export interface Draft extends Key {
   readonly opens: readonly WaitInsert[];
   readonly rekeys: readonly (Place & { readonly keyHash: string | null })[];
   readonly closes: readonly Place[];
+  /** Of the waits that are closed, those whose event is for another wait, if they have one. */
+  readonly handsOn: readonly Place[];
   /** In the order in which they are emitted. */
   readonly emits: readonly EventInsert[];
   readonly sets: readonly CommandOf<"setTimer">[];
@@ -194,6 +196,7 @@ export function draftOf(commit: Commit): Draft {
     opens,
     rekeys,
     closes,
+    handsOn: commands.filter(isHandingOn),
     emits,
     sets,
     clears,
@@ -211,6 +214,10 @@ export function draftOf(commit: Commit): Draft {
       needs.length + inserts.length + updates.length + opens.length + sets.length + emits.length,
     size: sizeOf(texts, inserts, updates, emits),
   };
+}
+
+function isHandingOn(command: Command): command is CommandOf<"closeWait"> {
+  return command.kind === "closeWait" && command.handsOn === true;
 }
 
 function sendOf(

@@ -22,6 +22,7 @@ import { prepared, run, type Db } from "./statement.ts";
  * | events not matched   | `events_unmatched`, up to a moment ago: empty but after a crash   |
  * | lookbacks not done   | `waits_not_looked_back`, the same                                 |
  * | matches not applied  | `waits_unapplied`, the same                                       |
+ * | events to hand on    | `event_releases_left`, the same (releases.ts)                     |
  */
 
 const samePlace = `s.tenant_id = x.tenant_id and s.instance_id = x.instance_id

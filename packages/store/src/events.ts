@@ -156,19 +156,6 @@ const among = prepared(
   where e.matched_at is null`,
 );
 
-/**
- * Gives back an event that an instance took for itself and can no longer use: it has ended, and the
- * wait with it. The event is looked at again.
- */
-export async function untakeEvent(db: Db, tenantId: string, eventId: string): Promise<void> {
-  await run(db, untake, [tenantId, eventId]);
-}
-
-const untake = prepared(
-  "untake_event",
-  "update events set taken_by = null, matched_at = null where tenant_id = $1 and id = $2",
-);
-
 /** What an event came to when it was matched. */
 export interface EventSummary {
   readonly tenantId: string;

@@ -72,7 +72,7 @@ export { lookForSteps, rebuildInstance, releaseLostStep, reportChildEnd } from "
 export type { SeenStep } from "./mend.ts";
 export { findWaitsTogether, markMatchedTogether, settleEvents } from "./events-together.ts";
 export type { EventSearch, Match } from "./events-together.ts";
-export { forgetDeliveries, insertEvents, unmatchedAmong, untakeEvent } from "./events.ts";
+export { forgetDeliveries, insertEvents, unmatchedAmong } from "./events.ts";
 export type { EventCounts, EventKey, EventSummary, NewEvent, StoredEvent } from "./events.ts";
 export { dueStepsOf, dueTimersOf, restoreDeliveries } from "./held.ts";
 export { readHistory } from "./history.ts";
@@ -83,6 +83,8 @@ export { canonicalJson, checkJson, keyHashOf, maxJsonDepth } from "./json.ts";
 export type { Json, JsonFault } from "./json.ts";
 export { listSteps } from "./list-steps.ts";
 export type { ListedStep } from "./list-steps.ts";
+export { forgetRelease, releasesLeft, releasesOf, takeBack } from "./releases.ts";
+export type { Release } from "./releases.ts";
 export { countByStatus, listInstances } from "./list-instances.ts";
 export type {
   InstanceFilter,
@@ -93,7 +95,7 @@ export type {
 export { keyName, loadInbox, loadInboxes, loadInstance, loadInstances, loadReads } from "./load.ts";
 export type { MatchedWait } from "./load.ts";
 export { findPastEvents, markLookedBack, openLookbacks } from "./lookbacks.ts";
-export type { LookbackWait, PastSearch } from "./lookbacks.ts";
+export type { LookbackWait, PastEvent, PastSearch } from "./lookbacks.ts";
 export { migrateToLatest, pendingMigrations } from "./migrate.ts";
 export { patchColumns } from "./patch.ts";
 export type { ColumnPatch } from "./patch.ts";

@@ -58,6 +58,11 @@ const lookbacks = prepared(
   order by w.path, w.iteration`,
 );
 
+/** With the time at which it was received to the microsecond, since 1970. */
+export interface PastEvent extends StoredEvent {
+  readonly receivedMicros: number;
+}
+
 export interface PastSearch {
   /** The last one of the page before. */
   readonly after?: StoredEvent | undefined;
@@ -76,13 +81,13 @@ export async function findPastEvents(
   db: Db,
   wait: WaitRef & { readonly pattern: string },
   { after, limit, equalities = [] }: PastSearch,
-): Promise<readonly StoredEvent[]> {
+): Promise<readonly PastEvent[]> {
   const { tenantId, instanceId, path, iteration, pattern } = wait;
   const isLiteral = !pattern.includes("*");
   const isKeyed = equalities.length > 0;
   const plain = isLiteral ? pastOfName : pastOfPattern;
   const keyed = isLiteral ? keyedOfName : keyedOfPattern;
-  const rows = await run<StoredEventRow>(db, isKeyed ? keyed : plain, [
+  const rows = await run<PastRow>(db, isKeyed ? keyed : plain, [
     tenantId,
     instanceId,
     path,
@@ -93,7 +98,11 @@ export async function findPastEvents(
     ...(isLiteral ? [] : [regexOf(pattern)]),
     ...(isKeyed ? [JSON.stringify(documentOf(equalities))] : []),
   ]);
-  return rows.map(storedEventOf);
+  return rows.map((row) => ({ ...storedEventOf(row), receivedMicros: row.received_us }));
+}
+
+interface PastRow extends StoredEventRow {
+  readonly received_us: number;
 }
 
 /** The document that contains the equalities: what `@>` looks up. */
@@ -138,7 +147,9 @@ const past = (events: string, pattern: string) => `select e.*
   from waits w
   join workflow_instances i on i.tenant_id = w.tenant_id and i.id = w.instance_id
   cross join lateral (
-    select ${storedEventColumns} from ${events} e
+    select ${storedEventColumns},
+      (extract(epoch from e.received_at) * 1000000)::double precision as received_us
+    from ${events} e
     where e.tenant_id = $1 and e.received_at >= w.lookback_from and ${pattern}
       and i.start_event_id is distinct from e.id
       and not ${hasHadEvent}

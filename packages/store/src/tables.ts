@@ -15,6 +15,7 @@ export interface Database {
   readonly start_shapes: WaitShapesTable;
   readonly events: EventsTable;
   readonly event_deliveries: EventDeliveriesTable;
+  readonly event_releases: EventReleasesTable;
   readonly timers: TimersTable;
   readonly children: ChildrenTable;
   readonly child_signals: ChildSignalsTable;
@@ -159,6 +160,15 @@ export interface EventsTable {
   readonly started: number;
   readonly starts_done: Generated<boolean>;
   readonly taken_by: string | null;
+  readonly taken_at: OptionalTime;
+}
+
+export interface EventReleasesTable {
+  readonly tenant_id: string;
+  readonly instance_id: string;
+  readonly event_id: string;
+  readonly taken_at: Time;
+  readonly released_at: Time;
 }
 
 export interface EventDeliveriesTable {

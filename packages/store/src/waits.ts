@@ -159,11 +159,12 @@ export function waitRefOf(row: WaitRow): WaitRef {
   };
 }
 
-/** Whether an instance has had an event before a wait of it opened. */
-export const hasHadEvent = `exists (
+/** Whether an instance has had an event before a wait of it opened; one that was for it alone says so itself. */
+export const hasHadEvent = `(exists (
         select from event_deliveries d
         where d.tenant_id = w.tenant_id and d.instance_id = w.instance_id
-          and d.event_id = e.id and d.delivered_at < w.opened_at)`;
+          and d.event_id = e.id and d.delivered_at < w.opened_at)
+        or coalesce(e.taken_by = w.instance_id and e.taken_at < w.opened_at, false))`;
 
 /** Whether an open wait hears the event `e`, its condition apart. */
 export const hears = `w.matched_event_id is null
@@ -249,7 +250,8 @@ const refSource = rowSource<IndexedWait>({
 });
 
 const takeStatement = (lock: string, eventLock = "", alsoTaking = "") => `with e as materialized (
-    select tenant_id, id, received_at from events where tenant_id = $1 and id = $2 ${eventLock}),
+    select tenant_id, id, received_at, taken_by, taken_at from events
+    where tenant_id = $1 and id = $2 ${eventLock}),
   open as materialized (
     select x.ix, x.tenant_id, x.instance_id, x.path, x.iteration
     from e
@@ -293,14 +295,21 @@ const pastTaken = prepared(
     "for update",
     `,
   counted as (
-    update events e set delivered = e.delivered + 1 from open
-    where e.tenant_id = $1 and e.id = $2 and e.matched_at is null)`,
+    update events e set delivered = e.delivered + 1 from open x
+    where e.tenant_id = $1 and e.id = $2 and e.matched_at is null
+      -- A wait for several events, of which it is more than one, is one wait.
+      and not exists (
+        select from waits w
+        where w.tenant_id = x.tenant_id and w.instance_id = x.instance_id
+          and w.iteration = x.iteration and w.matched_event_id = $2
+          and split_part(w.path, '|', 1) = split_part(x.path, '|', 1)))`,
   ),
 );
 
 /**
  * Gives an event to one wait that wants it for itself (`deliver: "ONE"`), unless another instance has
- * it already. The event's row is locked first, so that of several waits one gets it.
+ * it already. The event's row is locked first, so that of several waits one gets it. That it has been
+ * delivered is in the event's row alone, so that it can be taken back (releases.ts).
  */
 export async function takeOne(db: Db, event: StoredEvent, wait: WaitRef): Promise<boolean> {
   const { instanceId, path, iteration, keyHash } = wait;
@@ -318,7 +327,7 @@ export async function takeOne(db: Db, event: StoredEvent, wait: WaitRef): Promis
 const takeAlone = prepared(
   "take_one",
   `with e as materialized (
-    select tenant_id, id, received_at from events
+    select tenant_id, id, received_at, taken_by, taken_at from events
     where tenant_id = $1 and id = $2 and taken_by is null
     for update),
   open as materialized (
@@ -328,11 +337,8 @@ const takeAlone = prepared(
     where ${hears} and w.key_hash is not distinct from $6::bigint
     for update of w),
   taken as (
-    update events set taken_by = open.instance_id from open where tenant_id = $1 and id = $2),
-  delivered as (
-    insert into event_deliveries (tenant_id, instance_id, event_id, delivered_at)
-    select $1, instance_id, $2, statement_timestamp() from open
-    on conflict do nothing)
+    update events set taken_by = open.instance_id, taken_at = statement_timestamp()
+    from open where tenant_id = $1 and id = $2)
   update waits w
   set matched_event_id = $2, matched_at = statement_timestamp()
   from open

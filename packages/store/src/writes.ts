@@ -118,6 +118,7 @@ export function childWrites(
     opens: parameters.addRows(openSource, drafts, (draft) => draft.opens),
     rekeys: parameters.addRows(waitKeys, drafts, (draft) => draft.rekeys),
     closes: parameters.addRows(places, drafts, (draft) => draft.closes),
+    handsOn: parameters.addRows(places, drafts, (draft) => draft.handsOn),
     sets: parameters.addRows(timerInserts, drafts, (draft) => draft.sets),
     clears: parameters.addRows(timerPlaces, drafts, (draft) => draft.clears),
     heldSteps: parameters.addRows(heldSteps, drafts, (draft) => draft.heldSteps),
@@ -135,9 +136,7 @@ export function childWrites(
     from.opens && openWaits(from.opens, emitting),
     from.emits && emitEvents(from.emits),
     from.rekeys && rekeyWaits(from.rekeys),
-    from.closes &&
-      `closed as (delete from waits w using ${from.closes("x")}
-      where ${isWritten} and ${samePlace("w")})`,
+    from.closes && closeWaits(from.closes, from.handsOn !== undefined),
     from.sets && setTimers(from.sets),
     from.clears &&
       `cleared as (delete from timers t using ${from.clears("x")}
@@ -146,7 +145,8 @@ export function childWrites(
     from.heldTimers && holdTimers(from.heldTimers),
     from.letters && insertDeadLetters(from.letters),
     from.resolutions && resolveDeadLetters(from.resolutions),
-    ...(from.settles === undefined ? [] : settle(from.settles)),
+    ...(from.settles === undefined ? [] : settle(from.settles, from.handsOn !== undefined)),
+    from.handsOn && releaseEvents(from.handsOn, from.closes, from.settles),
   ];
   return {
     sections: sections.filter((section) => section !== undefined),
@@ -344,6 +344,33 @@ const places = ownedSource<Draft["closes"][number]>({
   iteration: { type: "integer", of: ({ iteration }) => iteration },
 });
 
+function closeWaits(from: From, isReleasing: boolean): string {
+  return `closed as (
+    delete from waits w using ${from("x")}
+    where ${isWritten} and ${samePlace("w")}
+    ${isReleasing ? `returning ${whatTook("w")}` : ""})`;
+}
+
+const whatTook = (alias: string) =>
+  ["tenant_id", "instance_id", "path", "iteration", "matched_event_id", "matched_at"]
+    .map((column) => `${alias}.${column}`)
+    .join(", ");
+
+/**
+ * Events that were for one wait alone, and whose wait goes without having used them. As the deletion
+ * finds the wait and not as it was when the statement began: it may have been taken in between. The
+ * event itself is not touched here: those who take it lock it before the wait.
+ */
+function releaseEvents(from: From, closes: unknown, settles: unknown): string {
+  const gone = [closes && "select * from closed", settles && "select * from settled_waits"];
+  return `released as (
+    insert into event_releases (tenant_id, instance_id, event_id, taken_at, released_at)
+    select w.tenant_id, w.instance_id, w.matched_event_id, w.matched_at, statement_timestamp()
+    from ${from("x")}
+    join (${gone.filter(Boolean).join(" union all ")}) w on ${samePlace("w")}
+    where w.matched_event_id is not null)`;
+}
+
 /** A timer that is set again starts anew, whoever was about to fire it. */
 function setTimers(from: From): string {
   return `timed as (
@@ -459,12 +486,16 @@ function resolutionOf({ resolvesLetter, at }: Draft): readonly Resolution[] {
 }
 
 /** Nothing waits for an instance that has settled. */
-function settle(from: From): readonly string[] {
-  return ["waits", "timers", "event_deliveries"].map(
-    (table) => `settled_${table} as (
+function settle(from: From, isReleasing: boolean): readonly string[] {
+  const settled = (table: string, returning = "") => `settled_${table} as (
     delete from ${table} t using ${from("x")}
-    where ${isWritten} and t.tenant_id = ${tenantOf} and t.instance_id = ${instanceOf})`,
-  );
+    where ${isWritten} and t.tenant_id = ${tenantOf} and t.instance_id = ${instanceOf}
+    ${returning})`;
+  return [
+    settled("waits", isReleasing ? `returning ${whatTook("t")}` : ""),
+    settled("timers"),
+    settled("event_deliveries"),
+  ];
 }
 
 const settled = ownedSource<undefined>({});

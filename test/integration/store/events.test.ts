@@ -11,7 +11,7 @@ import {
   takeOne,
   unappliedMatches,
   unmatchedEvents,
-  untakeEvent,
+  takeBack,
   waitsNotLookedBack,
 } from "@millrace/store";
 import type { Json, NewEvent, StoredEvent } from "@millrace/store";
@@ -294,11 +294,20 @@ test("an event that goes to one wait goes to one, though all ask at once", async
   expect(taken.filter(Boolean)).toHaveLength(1);
   const winner = found[taken.indexOf(true)];
   expect(await waitsOf(db, event)).toHaveLength(9);
-  await settleEvents(db, [{ tenantId, id: event.id, delivered: 1, cancelled: 0, started: 0 }]);
-  await untakeEvent(db, tenantId, event.id);
-  expect(await unmatchedEvents(db, -1_000, 10)).toMatchObject([{ id: event.id, takenBy: null }]);
+  const { rows } = await sql<{ taken_at: string }>`
+    select taken_at::text from events where id = ${event.id}`.execute(db);
+  const release = {
+    tenantId,
+    instanceId: winner?.instanceId ?? "",
+    eventId: event.id,
+    takenAt: rows[0]?.taken_at ?? "",
+  };
+  expect(await takeBack(db, release)).toMatchObject({ id: event.id, takenBy: null });
   const next = found.find((wait) => wait !== winner);
   expect(next && (await takeOne(db, event, next))).toBe(true);
+  // What is handed on is not taken away from whoever has it then.
+  expect(await takeBack(db, release)).toBeUndefined();
+  expect(await takeBack(db, { ...release, instanceId: next?.instanceId ?? "" })).toBeUndefined();
 });
 
 test("the inbox has cancels first, then the order of the matches", async () => {

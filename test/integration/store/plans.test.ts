@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import {
   claimSteps,
   makeMissedDue,
+  releasesLeft,
   nextTimerDue,
   openDatabase,
   orphansAmong,
@@ -154,6 +155,7 @@ async function askAll(): Promise<void> {
   await unmatchedEvents(db, 2_000, 500);
   await waitsNotLookedBack(db, 2_000, 500);
   await unappliedMatches(db, 2_000, 500);
+  await releasesLeft(db, 2_000, 500);
   await takeUnstarted(db, 500);
   await takeChildSignals(db, 500);
   await takeDueTimers(db, 200, 5_000);

@@ -221,11 +221,18 @@ function failJoin(turn: Turn, execution: LiveExecution, error: WorkflowError): J
 
 /** What is still live of its branches is stopped; then it is not live any more itself. */
 export function close(turn: Turn, execution: LiveExecution, reason: string): void {
-  const key = executionKey(execution.path, execution.iteration);
-  const inside = Object.values(turn.state.live).filter((each) => isInside(turn, each, key));
   // Its parents are still live here, so that every one of them is found.
-  for (const each of inside) stopExecution(turn, each, reason, true);
+  for (const each of liveInside(turn, execution)) stopExecution(turn, each, reason, true);
   removeLive(turn, execution);
+}
+
+/** What is live in its branches or items, and in theirs. */
+export function liveInside(
+  turn: Turn,
+  { path, iteration }: LiveExecution,
+): readonly LiveExecution[] {
+  const key = executionKey(path, iteration);
+  return Object.values(turn.state.live).filter((each) => isInside(turn, each, key));
 }
 
 function isInside(turn: Turn, { within, phase }: LiveExecution, key: string): boolean {

@@ -12,11 +12,11 @@ export function openWait(turn: Turn, given: NewWait): void {
   turn.waits.set(executionKey(wait.path, wait.iteration), { kind: "openWait", wait });
 }
 
-export function closeWait(turn: Turn, path: string, iteration: number): void {
+export function closeWait(turn: Turn, path: string, iteration: number, handsOn = false): void {
   const key = executionKey(path, iteration);
   turn.rekeys.delete(key);
   if (turn.waits.get(key)?.kind === "openWait") turn.waits.delete(key);
-  else turn.waits.set(key, { kind: "closeWait", path, iteration });
+  else turn.waits.set(key, { kind: "closeWait", path, iteration, ...(handsOn && { handsOn }) });
 }
 
 /** Where the waits of an execution are stored, those whose event has come excepted. */
@@ -25,7 +25,13 @@ export function waitPathsOf({ path, awaiting }: LiveExecution): readonly string[
   return Object.keys(awaiting).map((place) => waitPathOf(path, Number(place)));
 }
 
+/** The one whose event was applied has been closed before. */
 export function closeWaits(turn: Turn, execution: LiveExecution): void {
-  if (turn.definition.steps.get(execution.stepId)?.type !== "EVENT_WAIT") return;
-  for (const path of waitPathsOf(execution)) closeWait(turn, path, execution.iteration);
+  const { stepId, iteration } = execution;
+  const current = turn.definition.steps.get(stepId);
+  if (current?.type !== "EVENT_WAIT") return;
+  for (const path of waitPathsOf(execution)) {
+    if (turn.waits.get(executionKey(path, iteration))?.kind === "closeWait") continue;
+    closeWait(turn, path, iteration, current.deliver === "ONE");
+  }
 }

@@ -1,3 +1,4 @@
+import { executionOfWait } from "../definition/paths.ts";
 import type { HeldSignal, Signal } from "../state/signal.ts";
 import type { LiveExecution, Pause, Snapshot, WorkflowError } from "../state/snapshot.ts";
 import { executionKey } from "../state/snapshot.ts";
@@ -74,21 +75,30 @@ export function resume(turn: Turn, held: readonly HeldSignal[]): void {
   const ends = Object.values(live).flatMap((execution): Held[] =>
     execution.heldAt === undefined ? [] : [{ at: execution.heldAt, execution }],
   );
-  turn.backlog.push(...[...ends, ...withoutTaken(held)].toSorted(byTime));
+  turn.backlog.push(...[...ends, ...eventsFirst(held)].toSorted(byTime));
 }
 
-/** A wait that an event has taken is not timed out, whatever came first (DESIGN, Events). */
-function withoutTaken(held: readonly HeldSignal[]): readonly HeldSignal[] {
-  const taken = new Set(
-    held.flatMap(({ signal }) => (signal.kind === "eventMatched" ? executionKeyOf(signal) : [])),
-  );
-  return held.filter(
-    ({ signal }) => signal.kind === "eventMatched" || !taken.has(executionKeyOf(signal)),
-  );
+/**
+ * A wait that an event has taken is not timed out, whatever came first (DESIGN, Events): clocks that
+ * would take it, its own and those of what it is in, come after the event.
+ */
+function eventsFirst(held: readonly HeldSignal[]): readonly HeldSignal[] {
+  const events = held.filter(({ signal }) => signal.kind === "eventMatched");
+  const timers = held.filter(({ signal }) => signal.kind === "timerFired");
+  const later = timers.map((timer) => {
+    const before = events.filter((event) => isAround(timer.signal.path, event.signal.path));
+    return before.reduce(
+      ({ at, signal }, event) => ({ at: at < event.at ? event.at : at, signal }),
+      timer,
+    );
+  });
+  return [...events, ...later];
 }
 
-function executionKeyOf({ path, iteration }: HeldSignal["signal"]): string {
-  return executionKey(path, iteration);
+/** Whether the execution of a wait is the one at this path, or in it; everything is in the instance. */
+function isAround(path: string, waitPath: string): boolean {
+  const { path: inner } = executionOfWait(waitPath);
+  return path === "" || [".", "["].some((next) => `${inner}.`.startsWith(path + next));
 }
 
 function byTime(one: Held, other: Held): number {

@@ -5,7 +5,7 @@ import { settleAwaited } from "./compensate.ts";
 import { abortAttempt } from "./dispatch.ts";
 import { failInstance } from "./end.ts";
 import { failForGood, timeoutError } from "./finish-step.ts";
-import { close } from "./join.ts";
+import { close, liveInside } from "./join.ts";
 import { liveExecution, putLive, removeLive } from "./live-executions.ts";
 import { isPaused } from "./pause.ts";
 import { observeStatus } from "./read-rows.ts";
@@ -14,7 +14,7 @@ import { start } from "./start.ts";
 import { attemptsMade } from "./step-views.ts";
 import { move } from "./turn.ts";
 import type { Turn } from "./turn.ts";
-import { leaveWait, timeOutWait } from "./wait.ts";
+import { leaveWait, relyOnNoEvent, timeOutWait } from "./wait.ts";
 import { goAstray, goOn, stepOf } from "./walk.ts";
 
 /**
@@ -66,6 +66,7 @@ function fireInstanceTimer(turn: Turn, { timer }: Extract<Signal, { kind: "timer
   if (!turn.state.timers.includes(timer) || isPaused(turn)) return;
   if (timer === "start") start(turn);
   if (timer !== "timeout") return;
+  relyOnNoEvent(turn, Object.values(turn.state.live));
   failInstance(turn, {
     kind: "TIMEOUT",
     type: "TIMEOUT",
@@ -84,8 +85,10 @@ function timeOutStep(turn: Turn, execution: LiveExecution): void {
 
   const message = `step "${stepId}" of type ${stepOf(turn, stepId).type} took longer than its timeout`;
   const error = timeoutError(execution, null, message);
-  if (phase === "OPEN") close(turn, execution, message);
-  else leaveWait(turn, execution);
+  if (phase === "OPEN") {
+    relyOnNoEvent(turn, liveInside(turn, execution));
+    close(turn, execution, message);
+  } else leaveWait(turn, execution);
   goAstray(turn, execution, error);
 }
 

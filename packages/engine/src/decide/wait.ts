@@ -114,6 +114,7 @@ export function takeEvent(
     collect(turn, current, execution, place, event);
     return;
   }
+  closeWait(turn, path, iteration);
   removeLive(turn, execution);
   mapPayload(turn, current, event.payload);
   goOn(turn, execution, eventView(event), current.events[place ?? 0]?.to);
@@ -178,17 +179,24 @@ export function timeOutWait(turn: Turn, execution: LiveExecution): void {
   goAstray(turn, execution, error, eventTimeout?.timeoutHandlerStepId);
 }
 
-/**
- * What waits, for an event or for a time, waits no longer. A wait that an event has taken is not timed
- * out: the commit checks, and on a conflict the event is applied first (DESIGN, Events).
- */
+/** What waits, for an event or for a time, waits no longer. */
 export function leaveWait(turn: Turn, execution: LiveExecution): void {
-  const { stepId, iteration } = execution;
-  if (stepOf(turn, stepId).type === "EVENT_WAIT") {
+  relyOnNoEvent(turn, [execution]);
+  removeLive(turn, execution);
+}
+
+/**
+ * A wait that an event has taken is not timed out, by whichever clock: the commit checks, and on a
+ * conflict the event is applied first (DESIGN, Events). One that this turn opens cannot have been taken.
+ */
+export function relyOnNoEvent(turn: Turn, executions: readonly LiveExecution[]): void {
+  for (const execution of executions) {
+    const { stepId, iteration, phase } = execution;
+    if (phase !== "WAITING" || stepOf(turn, stepId).type !== "EVENT_WAIT") continue;
     for (const path of waitPathsOf(execution)) {
       const key = executionKey(path, iteration);
+      if (turn.waits.get(key)?.kind === "openWait") continue;
       turn.guards.set(`wait:${key}`, { kind: "waitUnmatched", path, iteration });
     }
   }
-  removeLive(turn, execution);
 }

@@ -121,7 +121,13 @@ export type Command =
       readonly iteration: number;
       readonly key: readonly Json[] | "NEVER";
     }
-  | { readonly kind: "closeWait"; readonly path: string; readonly iteration: number }
+  | {
+      readonly kind: "closeWait";
+      readonly path: string;
+      readonly iteration: number;
+      /** Of `deliver: ONE`: an event that has taken it was not applied, and is for another wait. */
+      readonly handsOn?: true;
+    }
   | {
       readonly kind: "setTimer";
       readonly timer: TimerKind;

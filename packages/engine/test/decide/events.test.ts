@@ -1,3 +1,4 @@
+import type { Decision } from "../../src/state/decision.ts";
 import { describe, expect, test } from "vitest";
 import { define } from "../support/definitions.ts";
 import { simulate } from "../support/simulation.ts";
@@ -193,4 +194,69 @@ test("keys of open waits are written again when what they read changes", () => {
   expect(simulation.waits.get("fork.a.w|00#1")?.key).toEqual([2]);
   expect(simulation.publish("x", { n: 1 })).toBeUndefined();
   expect(simulation.publish("x", { n: 2 })).toBeDefined();
+});
+
+describe("deliver: ONE: the event of a wait that closes without it is for another one", () => {
+  const fork = (more: object = {}) =>
+    define({
+      steps: [
+        {
+          stepId: "fork",
+          type: "PARALLEL",
+          join: "ANY",
+          branches: [
+            { name: "a", steps: [wait({ eventPattern: "x", deliver: "ONE", ...more })] },
+            { name: "b", steps: [{ stepId: "work" }] },
+          ],
+          totalTimeout: "PT1H",
+        },
+      ],
+    });
+  const closed = (decision: Decision | undefined) =>
+    decision?.commands.filter(({ kind }) => kind === "closeWait");
+  const begin = (definition: ReturnType<typeof define>) => {
+    const simulation = simulate(definition);
+    simulation.start();
+    return simulation;
+  };
+  const handedOn = [{ kind: "closeWait", path: "fork.a.w", iteration: 1, handsOn: true }];
+
+  test("of the waits of ANY, all but the one whose event is applied", () => {
+    const events = [{ eventPattern: "x" }, { eventPattern: "y" }];
+    const simulation = begin(define({ steps: [wait({ events, deliver: "ONE" })] }));
+
+    const decision = simulation.publish("y");
+
+    expect(closed(decision)).toEqual([
+      { kind: "closeWait", path: "w|01", iteration: 1 },
+      { kind: "closeWait", path: "w|00", iteration: 1, handsOn: true },
+    ]);
+  });
+
+  test("of ALL, none whose event was kept", () => {
+    const events = [{ eventPattern: "x" }, { eventPattern: "y" }];
+    const all = { events, mode: "ALL", deliver: "ONE" };
+    const simulation = begin(define({ steps: [wait(all)] }));
+
+    const decisions = [simulation.publish("y"), simulation.publish("x")];
+
+    expect(decisions.map(closed)).toEqual([
+      [{ kind: "closeWait", path: "w|01", iteration: 1 }],
+      [{ kind: "closeWait", path: "w|00", iteration: 1 }],
+    ]);
+  });
+
+  test("in a branch that is lost, an instance that is cancelled, a composite that is out of time", () => {
+    const [lost, cancelled, late] = [begin(fork()), begin(fork()), begin(fork())];
+
+    expect(closed(lost.succeed("work"))).toEqual(handedOn);
+    expect(closed(cancelled.cancel())).toEqual(handedOn);
+    expect(closed(late.elapse("PT1H")[0]?.decision)).toEqual(handedOn);
+  });
+
+  test("but not where it is for all", () => {
+    expect(closed(begin(fork({ deliver: "ALL" })).cancel())).toEqual([
+      { kind: "closeWait", path: "fork.a.w", iteration: 1 },
+    ]);
+  });
 });

@@ -136,6 +136,55 @@ test("a wait that an event has taken is not timed out, though its time came firs
   expect(simulation.snapshot.status).toBe("COMPLETED");
 });
 
+test.each([
+  ["of the instance", { timeout: "PT1H" }, {}, { timer: "timeout", path: "", iteration: 0 }],
+  [
+    "of what it is in",
+    {},
+    { totalTimeout: "PT1H" },
+    { timer: "total", path: "fork", iteration: 1 },
+  ],
+  ["of a wait for several events", {}, {}, { timer: "wait", path: "fork.a.w", iteration: 1 }],
+] as const)("nor by a clock %s", (_whose, instance, composite, clock) => {
+  const simulation = simulate(
+    define({
+      ...instance,
+      steps: [
+        {
+          stepId: "fork",
+          type: "PARALLEL",
+          ...composite,
+          branches: [
+            {
+              name: "a",
+              steps: [
+                {
+                  stepId: "w",
+                  type: "EVENT_WAIT",
+                  events: [{ eventPattern: "paid" }, { eventPattern: "refused" }],
+                  eventTimeout: { duration: "PT1H" },
+                },
+              ],
+            },
+          ],
+        },
+      ],
+    }),
+  );
+  simulation.start();
+  pause(simulation);
+
+  resume(simulation, [
+    { at: "2026-03-01T13:00:00.000Z", signal: { kind: "timerFired", attempt: 1, ...clock } },
+    {
+      at: "2026-03-01T14:00:00.000Z",
+      signal: { kind: "eventMatched", event, path: "fork.a.w|01", iteration: 1 },
+    },
+  ]);
+
+  expect(simulation.snapshot.status).toBe("COMPLETED");
+});
+
 test("a step that fails for good while it is paused fails the instance when that ends", () => {
   const simulation = simulate(
     define({

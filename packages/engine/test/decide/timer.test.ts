@@ -183,6 +183,71 @@ describe("timeout of a step that no worker runs", () => {
     expect([...simulation.waits, ...simulation.timers]).toEqual([]);
   });
 
+  const nested = (more: object, composite: object = {}) =>
+    define({
+      ...more,
+      steps: [
+        {
+          stepId: "fork",
+          type: "PARALLEL",
+          ...composite,
+          branches: [
+            {
+              name: "a",
+              steps: [
+                {
+                  stepId: "w",
+                  type: "EVENT_WAIT",
+                  eventPattern: "go",
+                  transitions: { default: "again" },
+                },
+                { stepId: "again", type: "EVENT_WAIT", eventPattern: "more" },
+              ],
+            },
+            { name: "b", steps: [{ stepId: "work" }] },
+          ],
+        },
+      ],
+    });
+  const untaken = { kind: "waitUnmatched", path: "fork.a.w", iteration: 1 };
+
+  test.each([
+    ["of the instance", nested({ timeout: "PT1H" })],
+    ["of what the wait is in", nested({}, { totalTimeout: "PT1H" })],
+  ])("%s takes no wait that an event has taken by the commit", (_whose, definition) => {
+    const simulation = simulate(definition);
+    simulation.start();
+
+    const [firing] = simulation.elapse("PT1H");
+
+    expect(simulation.snapshot.status).toBe("FAILED");
+    expect(firing?.decision.guards).toContainEqual(untaken);
+  });
+
+  test("that fires with the event comes after it, and relies on nothing that is not stored", () => {
+    const simulation = simulate(nested({}, { totalTimeout: "PT1H" }));
+    simulation.start();
+    const event = {
+      id: "e",
+      pattern: "go",
+      payload: {},
+      occurredAt: simulation.now.toISOString(),
+      receivedAt: simulation.now.toISOString(),
+    };
+
+    const { guards } = simulation.send(
+      { kind: "eventMatched", path: "fork.a.w", iteration: 1, event },
+      { kind: "timerFired", timer: "total", path: "fork", iteration: 1, attempt: 1 },
+    );
+
+    expect(guards).toEqual([]);
+    expect(simulation.statuses()).toMatchObject({
+      w: "COMPLETED",
+      again: "CANCELLED",
+      fork: "FAILED",
+    });
+  });
+
   test.each([
     ["the error, where it is the shorter", "PT10S", "PT1M", "total", "rescue"],
     ["the handler, where eventTimeout is", "PT1M", "PT10S", "wait", "handler"],

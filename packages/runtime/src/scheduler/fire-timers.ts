@@ -4,7 +4,7 @@ import type { DueTimer } from "@millrace/store";
 import { advance } from "../advance.ts";
 import { InstanceNotFoundError } from "../errors.ts";
 import { signalsOf } from "../inbox.ts";
-import { lookBack } from "../look-back.ts";
+import { lookBack, takesWaits } from "../look-back.ts";
 import { startLoop } from "../loop.ts";
 import type { Loop } from "../loop.ts";
 import { resumeByTimer } from "../pause-instance.ts";
@@ -146,8 +146,9 @@ async function fireInTurn(services: Services, timers: readonly DueTimer[]): Prom
     attempt,
   }));
   // An event from before the wait opened comes before the timeout, though nobody may have looked yet.
-  if (timers.some(({ kind }) => kind === "wait" || kind === "total"))
+  if (timers.some(({ kind }) => takesWaits.has(kind))) {
     await lookBack(services, { tenantId, instanceId });
+  }
   const advanced = await advance(
     services,
     { tenantId, instanceId },

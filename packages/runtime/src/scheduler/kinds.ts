@@ -5,6 +5,7 @@ import {
   makeMissedDue,
   orphansAmong,
   overdueAttempts,
+  releasesLeft,
   takeChildSignals,
   takeDueSteps,
   takeLapsedSteps,
@@ -18,7 +19,8 @@ import type { JobOfStep, Lapsed, OverdueAttempt, SilentWorker } from "@millrace/
 import { advance } from "../advance.ts";
 import { deliver, startChild } from "../children.ts";
 import { signalsOf } from "../inbox.ts";
-import { lookBackFor } from "../look-back.ts";
+import { handOn } from "../hand-on.ts";
+import { lookBackFor, lookbackGroups } from "../look-back.ts";
 import { matchEvent } from "../match-event.ts";
 import { nudge } from "../nudge.ts";
 import { enqueueDue, perform, performAll } from "../perform.ts";
@@ -99,9 +101,10 @@ const events = kind({
 /** Waits whose opener did not come to look for events before them. */
 const lookbacks = kind({
   name: "lookbacks",
-  find: ({ database }, limit) => waitsNotLookedBack(database.db, unfinishedMs, limit),
-  since: ({ openedAt }) => new Date(openedAt),
-  repair: (services, items) => each(services, items, (wait) => lookBackFor(services, wait)),
+  find: async (services, limit) =>
+    lookbackGroups(services, await waitsNotLookedBack(services.database.db, unfinishedMs, limit)),
+  since: ([{ openedAt }]) => new Date(openedAt),
+  repair: (services, items) => each(services, items, (group) => lookBackFor(services, group)),
 });
 
 /** Waits that an event has taken, and whose instances were not told. */
@@ -114,6 +117,14 @@ const matches = kind({
     each(services, items, ({ tenantId, instanceId, eventId }) =>
       nudge(services, { tenantId, id: eventId }, [instanceId]),
     ),
+});
+
+/** Events whose instance could not use them, and that nobody came to hand on. */
+const releases = kind({
+  name: "releases",
+  find: ({ database }, limit) => releasesLeft(database.db, unfinishedMs, limit),
+  since: ({ releasedAt }) => releasedAt,
+  repair: (services, items) => each(services, items, (release) => handOn(services, release)),
 });
 
 /** Children that were asked for and do not exist yet. */
@@ -155,6 +166,7 @@ export const kinds: readonly Kind[] = [
   events,
   lookbacks,
   matches,
+  releases,
   children,
   childSignals,
   orphans,

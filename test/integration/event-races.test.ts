@@ -1,0 +1,424 @@
+import { randomUUID } from "node:crypto";
+import { setTimeout as sleep } from "node:timers/promises";
+import { cancelInstance } from "@millrace/runtime";
+import { eventually } from "@millrace/testkit";
+import { sql } from "kysely";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { align, type Race } from "../support/aligned.ts";
+import { openTestApi, type TestApi } from "./api/support.ts";
+
+// Exactly one of event, timeout and cancel wins a wait, and an event for one wait alone goes on to the
+// next where that wait could not use it.
+
+let api: TestApi;
+beforeAll(async () => {
+  api = await openTestApi({ isWorking: true });
+});
+afterAll(() => api.close());
+
+const fresh = () => `t${randomUUID().slice(0, 8)}`;
+const wait = (more: object) => ({ stepId: "w", type: "EVENT_WAIT", ...more });
+const own = { eventCondition: "event.payload.n === input.n" };
+
+async function register(definition: object): Promise<string> {
+  const id = fresh();
+  const { status, body } = await api.call("PUT", `/v1/definitions/${id}`, { id, ...definition });
+  expect({ status, body }).toMatchObject({ status: 201 });
+  return id;
+}
+
+async function start(workflowId: string, input: unknown = {}) {
+  return (await api.call("POST", "/v1/instances", { workflowId, input })).body;
+}
+
+async function publish(pattern: string, payload: unknown = {}) {
+  return (await api.call("POST", "/v1/events", { pattern, payload })).body;
+}
+
+const byName = (one: string, other: string) => one.localeCompare(other);
+const act = (id: string, verb: string) => api.call("POST", `/v1/instances/${id}/${verb}`, {});
+const read = async (id: string) => (await api.call("GET", `/v1/instances/${id}`)).body;
+const settled = async (id: string) => (await api.call("GET", `/v1/instances/${id}?wait=20`)).body;
+
+async function rowsLeft() {
+  const { db } = api.services.database;
+  const { rows } = await sql<{ waits: number; releases: number }>`
+    select (select count(*)::int from event_releases) as releases, (
+      select count(*)::int from waits join workflow_instances i on i.id = instance_id
+      where i.status in ('COMPLETED', 'FAILED', 'CANCELLED')) as waits`.execute(db);
+  return rows[0];
+}
+
+/** What an event came to, as it is stored. */
+async function storedOf(id: string) {
+  const { rows } = await sql<{ taken_by: string | null; delivered: number }>`
+    select taken_by, delivered from events where id = ${id}`.execute(api.services.database.db);
+  return rows[0];
+}
+
+// deliver: ONE
+
+const branch = (name: string, ...steps: object[]) => ({ name, steps });
+const fork = (branches: object[], more: object = {}) => ({
+  stepId: "fork",
+  type: "PARALLEL",
+  branches,
+  ...more,
+});
+
+/** While it is paused its waits take what comes, and what the end of the pause brings is void for one. */
+const ways: readonly [
+  string,
+  (one: { eventPattern: string }, other: string) => object,
+  string,
+  string,
+][] = [
+  ["a cancel of its instance", (one) => ({ steps: [wait(one)] }), "cancel", "CANCELLED"],
+  [
+    "another of several events",
+    (one, other) => ({
+      steps: [
+        wait({
+          deliver: "ONE",
+          events: [{ eventPattern: one.eventPattern }, { eventPattern: other }],
+        }),
+      ],
+    }),
+    "resume",
+    "COMPLETED",
+  ],
+  [
+    "a branch that was faster",
+    (one, other) => ({
+      steps: [
+        fork(
+          [
+            branch("a", wait(one)),
+            branch("b", { stepId: "v", type: "EVENT_WAIT", eventPattern: other }),
+          ],
+          { join: "ANY" },
+        ),
+      ],
+    }),
+    "resume",
+    "COMPLETED",
+  ],
+  [
+    "an END beside it",
+    (one, other) => ({
+      steps: [
+        fork([
+          branch("a", wait(one)),
+          branch(
+            "b",
+            {
+              stepId: "v",
+              type: "EVENT_WAIT",
+              eventPattern: other,
+              transitions: { default: "end" },
+            },
+            { stepId: "end", type: "END", outcome: "COMPLETED" },
+          ),
+        ]),
+      ],
+    }),
+    "resume",
+    "COMPLETED",
+  ],
+  [
+    "a failure beside it",
+    (one, other) => ({
+      steps: [
+        fork([
+          branch("a", wait(one)),
+          branch(
+            "b",
+            {
+              stepId: "v",
+              type: "EVENT_WAIT",
+              eventPattern: other,
+              transitions: { default: "end" },
+            },
+            { stepId: "end", type: "END", outcome: "FAILED", error: { type: "X", message: "x" } },
+          ),
+        ]),
+      ],
+    }),
+    "resume",
+    "FAILED",
+  ],
+];
+
+test.each(ways)(
+  "an event for one wait goes on to the next that waits, where %s made it void",
+  async (_what, definitionOf, verb, status) => {
+    const [pattern, other] = [fresh(), fresh()];
+    const one = { eventPattern: pattern, deliver: "ONE" };
+    const next = await register({ steps: [wait(one)] });
+    const taker = await start(await register(definitionOf(one, other)));
+    await act(taker.id, "pause");
+    const [second, third] = [await start(next), await start(next)];
+
+    await publish(other);
+    const event = await publish(pattern);
+    const taken = await storedOf(event.id);
+    await act(taker.id, verb);
+
+    expect(event).toMatchObject({ delivered: 1 });
+    expect(taken).toEqual({ taken_by: taker.id, delivered: 1 });
+    expect(await settled(taker.id)).toMatchObject({ status });
+    expect(await settled(second.id)).toMatchObject({
+      status: "COMPLETED",
+      output: { id: event.id },
+    });
+    expect(await read(third.id)).toMatchObject({ status: "WAITING_FOR_EVENT" });
+    expect(await storedOf(event.id)).toEqual({ taken_by: second.id, delivered: 1 });
+    await eventually("the rows to go", async () => (await rowsLeft())?.releases === 0);
+    await act(third.id, "cancel");
+  },
+);
+
+test("an event that came back to nobody is there for a wait that looks back, its own instance's too", async () => {
+  const [pattern, other] = [fresh(), fresh()];
+  const again = { ...wait({ eventPattern: pattern, deliver: "ONE", lookback: "instance" }) };
+  const id = await register({
+    steps: [
+      wait({
+        deliver: "ONE",
+        events: [{ eventPattern: pattern }, { eventPattern: other }],
+        transitions: { default: "again" },
+      }),
+      { ...again, stepId: "again" },
+    ],
+  });
+  const instance = await start(id);
+  await act(instance.id, "pause");
+  const first = await publish(other);
+  const event = await publish(pattern);
+
+  await act(instance.id, "resume");
+
+  expect((await settled(instance.id)).state.steps).toMatchObject({
+    w: { output: { id: first.id } },
+    again: { output: { id: event.id } },
+  });
+});
+
+test("what a process did not come to hand on is handed on by the reconciler", async () => {
+  const pattern = fresh();
+  const id = await register({ steps: [wait({ eventPattern: pattern, deliver: "ONE" })] });
+  const [taker, next] = [await start(id), await start(id)];
+  await act(taker.id, "pause");
+  const event = await publish(pattern);
+  // It dies when it has taken the event back, and before it has looked for another wait.
+  const { intake } = api.services;
+  const shapes = () => Promise.reject(new Error("died"));
+  const dying = { ...api.services, intake: { ...intake, shapes } };
+
+  await cancelInstance(dying, { tenantId: "default", actor: "test" }, taker.id, {});
+
+  expect(await storedOf(event.id)).toEqual({ taken_by: null, delivered: 1 });
+  expect(await rowsLeft()).toMatchObject({ releases: 1 });
+  expect(await settled(next.id)).toMatchObject({ status: "COMPLETED", output: { id: event.id } });
+  await eventually("the row to go", async () => (await rowsLeft())?.releases === 0);
+});
+
+test("events for one wait against cancels: each event comes to one instance, none to two", async ({
+  annotate,
+}) => {
+  const pattern = fresh();
+  const id = await register({ steps: [wait({ eventPattern: pattern, deliver: "ONE", ...own })] });
+  const pairs = await Promise.all(
+    Array.from({ length: 48 }, async (_each, n) => [
+      await start(id, { n }),
+      await start(id, { n }),
+    ]),
+  );
+  const before = pairs.map(([one, other]) =>
+    [one, other].toSorted((a, b) => (a.id < b.id ? -1 : 1)),
+  );
+
+  const races = before.map(([taker], n): Race => ({
+    open: () => act(taker.id, "cancel"),
+    publish: () => publish(pattern, { n }),
+  }));
+  await align(races, { lanes: 4, staggerMs: [-8, -6, -4, -3, -2, -1, 0, 1] });
+  const ended = await eventually("one of each pair to have it", async () => {
+    const all = await Promise.all(
+      before.map((pair) => Promise.all(pair.map(({ id: of }) => read(of)))),
+    );
+    const have = all.map((pair) => pair.filter(({ status }) => status === "COMPLETED").length);
+    return have.every((count) => count > 0) ? all : undefined;
+  });
+
+  const have = ended.map((pair) => pair.filter(({ status }) => status === "COMPLETED"));
+  expect(have.map(({ length }) => length)).toEqual(before.map(() => 1));
+  const { rows } = await sql<{ delivered: number }>`
+    select delivered from events where pattern = ${pattern} and delivered <> 1`.execute(
+    api.services.database.db,
+  );
+  expect(rows).toEqual([]);
+  await eventually("the rows to go", async () => (await rowsLeft())?.releases === 0);
+  expect(await rowsLeft()).toEqual({ waits: 0, releases: 0 });
+  const handedOn = before.filter(([taker], n) => have[n]?.[0]?.id !== taker.id);
+  await annotate(`${handedOn.length} of ${before.length} events came to the second instance`);
+});
+
+// Timeouts
+
+const done = { stepId: "done", type: "END", outcome: "COMPLETED" };
+const go = { transitions: { default: "done" } };
+
+test.each([
+  [
+    "of the instance",
+    (pattern: string) => ({
+      timeout: "PT0.6S",
+      steps: [wait({ eventPattern: pattern, ...own, ...go }), done],
+    }),
+  ],
+  [
+    "of a composite around it",
+    (pattern: string) => ({
+      steps: [
+        fork([branch("a", wait({ eventPattern: pattern, ...own, ...go }), done)], {
+          totalTimeout: "PT0.6S",
+        }),
+      ],
+    }),
+  ],
+  [
+    "of a wait for all of several events",
+    (pattern: string) => ({
+      steps: [
+        wait({
+          mode: "ALL",
+          events: [{ eventPattern: pattern, ...own }, { eventPattern: "before" }],
+          eventTimeout: { duration: "PT0.6S" },
+        }),
+      ],
+    }),
+  ],
+])("a timeout %s takes no wait that was counted as delivered", async (_whose, definitionOf) => {
+  const pattern = fresh();
+  const id = await register(definitionOf(pattern));
+  const outcomes = await Promise.all(
+    Array.from({ length: 40 }, async (_each, n) => {
+      await sleep(n * 12);
+      const instance = await start(id, { n });
+      const early = await publish("before", {});
+      expect(early.duplicate).toBe(false);
+      const dueAt = new Date(instance.createdAt).getTime() + 600;
+      await sleep(dueAt - Date.now() - 4 + (n % 12) * 2);
+      const { delivered } = await publish(pattern, { n });
+      return [delivered, (await settled(instance.id)).status];
+    }),
+  );
+
+  const wrong = outcomes.filter(
+    ([delivered, status]) => status !== (delivered === 1 ? "COMPLETED" : "FAILED"),
+  );
+  expect(wrong).toEqual([]);
+  expect(await rowsLeft()).toEqual({ waits: 0, releases: 0 });
+});
+
+// Several events
+
+test("of two events for the first of several one wins, and the other goes on", async () => {
+  const [a, b] = [fresh(), fresh()];
+  const events = [
+    { eventPattern: a, ...own },
+    { eventPattern: b, ...own },
+  ];
+  const id = await register({ steps: [wait({ events, deliver: "ONE" })] });
+  const pairs = await Promise.all(
+    Array.from({ length: 32 }, async (_each, n) => [
+      await start(id, { n }),
+      await start(id, { n }),
+    ]),
+  );
+
+  const races = pairs.map((_pair, n): Race => ({
+    open: () => publish(a, { n }),
+    publish: () => publish(b, { n }),
+  }));
+  await align(races, { lanes: 4, staggerMs: [-3, -1, 0, 0, 1, 3, 5, 8] });
+  const ended = await Promise.all(
+    pairs.map((pair) => Promise.all(pair.map((instance) => settled(instance.id)))),
+  );
+
+  expect(
+    ended.map((pair) => pair.map(({ output }) => output.pattern as string).toSorted(byName)),
+  ).toEqual(pairs.map(() => [a, b].toSorted(byName)));
+});
+
+test("the last of all events against a cancel: one of the two, and nothing is left", async () => {
+  const [a, b] = [fresh(), fresh()];
+  const events = [
+    { eventPattern: a, ...own },
+    { eventPattern: b, ...own },
+  ];
+  const id = await register({ steps: [wait({ events, mode: "ALL" })] });
+  const instances = await Promise.all(Array.from({ length: 32 }, (_each, n) => start(id, { n })));
+  await Promise.all(instances.map((_each, n) => publish(a, { n })));
+
+  const races = instances.map((instance, n): Race => ({
+    open: () => act(instance.id, "cancel"),
+    publish: () => publish(b, { n }),
+  }));
+  await align(races, { lanes: 4, staggerMs: [-12, -9, -6, -4, -2, 0, 1, 2] });
+  const ended = await Promise.all(instances.map((instance) => settled(instance.id)));
+
+  for (const { status, output } of ended) {
+    if (status === "CANCELLED") continue;
+    expect([status, output.map(({ pattern }: { pattern: string }) => pattern)]).toEqual([
+      "COMPLETED",
+      [a, b],
+    ]);
+  }
+  expect(await rowsLeft()).toEqual({ waits: 0, releases: 0 });
+});
+
+test.each([
+  ["ALL", (a: { id: string }, b: { id: string }) => [{ id: a.id }, { id: b.id }]],
+  ["ANY", (_a: { id: string }, b: { id: string }) => ({ id: b.id })],
+])(
+  "while it is paused a wait for %s takes the first match of each event, in order",
+  async (mode, outputOf) => {
+    const [a, b] = [fresh(), fresh()];
+    const events = [{ eventPattern: a }, { eventPattern: b }];
+    const instance = await start(await register({ steps: [wait({ events, mode })] }));
+    await act(instance.id, "pause");
+
+    const came = [await publish(b), await publish(a), await publish(a), await publish(b)];
+    await act(instance.id, "resume");
+
+    expect(came.map(({ delivered }) => delivered)).toEqual([1, 1, 0, 0]);
+    expect((await settled(instance.id)).output).toMatchObject(outputOf(came[1], came[0]));
+  },
+);
+
+test("a lookback for the first of several events takes the oldest of them all", async () => {
+  const [a, b] = [fresh(), fresh()];
+  const events = [{ eventPattern: a }, { eventPattern: b }];
+  const id = await register({ steps: [wait({ events, lookback: "PT1H" })] });
+  const [oldest] = [await publish(b), await publish(a), await publish(b)];
+
+  const ended = await settled((await start(id)).id);
+
+  expect(ended.output).toMatchObject({ id: oldest.id });
+});
+
+test.each(["ANY", "ALL"])(
+  "a wait for %s that an event satisfies twice is delivered once",
+  async (mode) => {
+    const pattern = fresh();
+    const events = [{ eventPattern: pattern }, { eventPattern: "*", ...own }];
+    const id = await register({ steps: [wait({ events, mode })] });
+    const instance = await start(id, { n: pattern });
+
+    expect(await publish(pattern, { n: pattern })).toMatchObject({ delivered: 1 });
+
+    expect(await settled(instance.id)).toMatchObject({ status: "COMPLETED" });
+  },
+);
