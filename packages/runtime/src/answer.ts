@@ -28,6 +28,6 @@ export async function answerLoading<Answer>(
   }
 }
 
-function lacksRows<Answer>(answer: Answer | Needs): answer is Needs {
+function lacksRows(answer: unknown): answer is Needs {
   return typeof answer === "object" && answer !== null && "needs" in answer;
 }

@@ -4,9 +4,10 @@ import { createStatement } from "./create-statement.ts";
 import { draftOf, type Draft } from "./draft.ts";
 import { DataRefusedError, TransactionConflictError } from "./errors.ts";
 import { explainCommits, explainCreates } from "./explain.ts";
+import { loadInbox } from "./inbox.ts";
+import type { MatchedWait } from "./inbox.ts";
 import type { Json } from "./json.ts";
-import { loadInbox, loadInstanceForUpdate } from "./load.ts";
-import type { MatchedWait } from "./load.ts";
+import { loadInstanceForUpdate } from "./load.ts";
 import { run, type Db } from "./statement.ts";
 import { inTurn } from "./turns.ts";
 

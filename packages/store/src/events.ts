@@ -1,8 +1,8 @@
 import type { Key } from "./commit.ts";
+import { eventFactColumns } from "./event-fact.ts";
+import type { EventFactRow } from "./event-fact.ts";
 import { jsonText } from "./json.ts";
 import type { Json } from "./json.ts";
-import { eventFactColumns } from "./load.ts";
-import type { EventFactRow } from "./load.ts";
 import { prepared, run, type Db } from "./statement.ts";
 import { rowSource } from "./unnest.ts";
 

@@ -1,23 +1,11 @@
 export { blockStep, lostHolds, recordProgress, releaseSteps, unblockSteps } from "./holds.ts";
 export type { HeldStep, StepAttempt } from "./holds.ts";
-export {
-  childrenOf,
-  deleteChildSignals,
-  loadChildSignals,
-  placeName,
-  refuseChild,
-  takeChildSignals,
-  takeUnstarted,
-  unstartedChildren,
-} from "./children.ts";
-export type {
-  ChildLink,
-  ChildPlace,
-  ChildSignal,
-  Receiver,
-  StepPlace,
-  UnstartedChild,
-} from "./children.ts";
+export { childrenOf, placeName } from "./child-links.ts";
+export { deleteChildSignals, loadChildSignals, takeChildSignals } from "./child-signals.ts";
+export { refuseChild, takeUnstarted, unstartedChildren } from "./unstarted-children.ts";
+export type { ChildLink, StepPlace } from "./child-links.ts";
+export type { ChildPlace, UnstartedChild } from "./unstarted-children.ts";
+export type { ChildSignal, Receiver } from "./child-signals.ts";
 export { claimSteps } from "./claim.ts";
 export type { ClaimRequest, Claimed, ClaimedStep } from "./claim.ts";
 export { commitBatch, commitLocked, createBatch } from "./commit.ts";
@@ -77,8 +65,11 @@ export type { EventCounts, EventKey, EventSummary, NewEvent, StoredEvent } from 
 export { dueStepsOf, dueTimersOf, restoreDeliveries } from "./held.ts";
 export { readHistory } from "./history.ts";
 export type { HistoryRow } from "./history.ts";
-export { instanceReadOf, readInstance, readInstances, tenantOf } from "./instances.ts";
-export type { InstanceRead, StepRead, TimerRead, WaitRead } from "./instances.ts";
+export { instanceReadOf } from "./first-read.ts";
+export { readInstance, readInstances } from "./instances.ts";
+export { tenantOf } from "./tenant-of.ts";
+export type { InstanceRead, TimerRead, WaitRead } from "./instances.ts";
+export type { StepRead } from "./step-read.ts";
 export { canonicalJson, checkJson, keyHashOf, maxJsonDepth } from "./json.ts";
 export type { Json, JsonFault } from "./json.ts";
 export { listSteps } from "./list-steps.ts";
@@ -92,8 +83,10 @@ export type {
   InstanceOrder,
   InstanceQuery,
 } from "./list-instances.ts";
-export { keyName, loadInbox, loadInboxes, loadInstance, loadInstances, loadReads } from "./load.ts";
-export type { MatchedWait } from "./load.ts";
+export { keyName, loadInstance, loadInstances } from "./load.ts";
+export { loadInbox, loadInboxes } from "./inbox.ts";
+export { loadReads } from "./load-reads.ts";
+export type { MatchedWait } from "./inbox.ts";
 export { findPastEvents, markLookedBack, openLookbacks } from "./lookbacks.ts";
 export type { LookbackWait, PastEvent, PastSearch } from "./lookbacks.ts";
 export { migrateToLatest, pendingMigrations } from "./migrate.ts";

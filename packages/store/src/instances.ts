@@ -1,22 +1,19 @@
-import { executionKey, executionOfWait } from "@millrace/engine";
-import type { ItemCounts, Snapshot, StepStatus, TimerKind, WorkflowError } from "@millrace/engine";
-import { childrenOf, placeName } from "./children.ts";
-import type { ChildLink, StepPlace } from "./children.ts";
-import type { Commit, Key } from "./commit.ts";
+import { executionOfWait } from "@millrace/engine";
+import type { Snapshot, TimerKind } from "@millrace/engine";
+import { childrenOf } from "./child-links.ts";
+import type { Key } from "./commit.ts";
 import { instanceColumnsAsText, snapshotOf } from "./instance-row.ts";
 import type { InstanceRow } from "./instance-row.ts";
 import { parseJson } from "./json.ts";
 import type { Json } from "./json.ts";
 import { keyName, keySource } from "./load.ts";
-import { prepared, run, type Db } from "./statement.ts";
+import { failedItems, latestPaths, liveItems, shownPaths } from "./shown-steps.ts";
+import { prepared, run } from "./statement.ts";
+import type { Db } from "./statement.ts";
+import { childPlaceOf, stepColumns, stepReadOf } from "./step-read.ts";
+import type { OfInstance, StepRead, StepRow } from "./step-read.ts";
 
 /** Instances as people see them. */
-
-/**
- * Items of one MAP that are shown with their instance of those that are live, of those that failed, and
- * of the others: the last so many in the order of their paths. `listSteps` has all of them.
- */
-const mostItems = 100;
 
 /**
  * An instance with the latest execution of each of its steps, and what it waits for. Of the items of a
@@ -31,36 +28,6 @@ export interface InstanceRead {
   readonly steps: readonly StepRead[];
   readonly waits: readonly WaitRead[];
   readonly timers: readonly TimerRead[];
-}
-
-export interface StepRead {
-  readonly stepId: string;
-  readonly path: string;
-  readonly iteration: number;
-  readonly type: string;
-  readonly status: StepStatus;
-  readonly attempt: number;
-  readonly deliveries: number;
-  readonly taskId: string | null;
-  readonly queue: string | null;
-  /** Execution key of what a compensation step undoes; null for any other step. */
-  readonly compensates: string | null;
-  readonly output: Json | undefined;
-  readonly error: WorkflowError | null;
-  readonly completion: number | null;
-  readonly createdAt: Date;
-  readonly startedAt: Date | null;
-  readonly completedAt: Date | null;
-  readonly retryAt: Date | null;
-  readonly workerId: string | null;
-  readonly awaited: boolean;
-  /** Why no worker takes it. */
-  readonly blocked: string | null;
-  readonly progress: Json | undefined;
-  /** Of a SUB_WORKFLOW the latest one. */
-  readonly child?: ChildLink | undefined;
-  /** MAP only, as they were when it last was written: when it began, and when it settled. */
-  readonly items: ItemCounts | undefined;
 }
 
 export interface WaitRead {
@@ -130,12 +97,6 @@ export async function readInstances(
   });
 }
 
-/** Whose child is asked for, in a statement of its own: few instances have any. */
-export function childPlaceOf(row: StepRow): readonly StepPlace[] {
-  const { type, tenant_id: tenantId, instance_id: instanceId, path, iteration } = row;
-  return type === "SUB_WORKFLOW" ? [{ tenantId, instanceId, path, iteration }] : [];
-}
-
 /** Rows that came as a JSON array: times in their columns are texts, and become dates again. */
 function rowsOf(text = "[]"): readonly unknown[] {
   const rows = JSON.parse(text) as readonly Record<string, unknown>[];
@@ -151,11 +112,6 @@ const timeColumn = /_at$|^deadline$/;
 
 function nameOf(tenantId: string, instanceId: string): string {
   return keyName({ tenantId, instanceId });
-}
-
-interface OfInstance {
-  readonly tenant_id: string;
-  readonly instance_id: string;
 }
 
 function grouped<Row extends OfInstance>(
@@ -182,91 +138,6 @@ const instancesByKey = `select ${instanceColumnsAsText}, i.metadata::text as met
   from ${keySource.from("x", 1)}
   join workflow_instances i on i.tenant_id = x.tenant_id and i.id = x.instance_id`;
 
-export interface StepRow extends OfInstance {
-  readonly step_id: string;
-  readonly path: string;
-  readonly iteration: number;
-  readonly type: string;
-  readonly status: string;
-  readonly attempt: number;
-  readonly deliveries: number;
-  readonly task_id: string | null;
-  readonly queue: string | null;
-  readonly compensates: string | null;
-  readonly output: string | null;
-  readonly error: string | null;
-  readonly completion: number | null;
-  readonly created_at: Date;
-  readonly started_at: Date | null;
-  readonly completed_at: Date | null;
-  readonly retry_at: Date | null;
-  readonly worker_id: string | null;
-  readonly awaited: boolean;
-  readonly blocked: string | null;
-  readonly progress: string | null;
-  readonly items: string | null;
-}
-
-/** The outermost MAP around an item's path and its bracket; empty for the path of no item. */
-const mapOf = (path: string) => `left(${path}, strpos(${path}, '['))`;
-
-/**
- * The latest execution of each path, by hopping backwards through the primary key from path to path:
- * a loop of ten thousand passes costs as much as one. After so many items of a MAP it leaps over the
- * rest of them, since all below a MAP is one range of the key.
- */
-const latestPaths = `latest as (
-    select s.*, ${mapOf("s.path")} as map, 1 as hops
-    from ${keySource.from("x", 1)}
-    cross join lateral (
-      select s.tenant_id, s.instance_id, s.path, s.iteration from step_executions s
-      where s.tenant_id = x.tenant_id and s.instance_id = x.instance_id
-      order by s.path desc, s.iteration desc limit 1) s
-    union all
-    select s.*, ${mapOf("s.path")},
-      case when l.map = ${mapOf("s.path")} then l.hops + 1 else 1 end
-    from latest l
-    cross join lateral (
-      select s.tenant_id, s.instance_id, s.path, s.iteration from step_executions s
-      where s.tenant_id = l.tenant_id and s.instance_id = l.instance_id
-        and s.path < case when l.map <> '' and l.hops >= ${mostItems} then l.map else l.path end
-      order by s.path desc, s.iteration desc limit 1) s)`;
-
-/** The snapshot names them: it holds the live frontier (engine/state/codec.ts). */
-const liveItems = `live_items as (
-    select i.tenant_id, i.id as instance_id,
-      regexp_replace(k.key, '#[0-9]+$', '') collate "C" as path,
-      substring(k.key, '[0-9]+$')::integer as iteration
-    from ${keySource.from("x", 1)}
-    join workflow_instances i on i.tenant_id = x.tenant_id and i.id = x.instance_id
-    cross join lateral (
-      select key from json_object_keys(i.snapshot -> 'live') key
-      where strpos(key, '[') > 0 limit ${mostItems}) k)`;
-
-/** By an index of their own. */
-const failedItems = `failed_items as (
-    select s.*
-    from ${keySource.from("x", 1)}
-    cross join lateral (
-      select s.tenant_id, s.instance_id, s.path, s.iteration from step_executions s
-      where s.tenant_id = x.tenant_id and s.instance_id = x.instance_id
-        and s.status = 'FAILED' and strpos(s.path, '[') > 0
-        and s.iteration = (
-          select n.iteration from step_executions n
-          where n.tenant_id = s.tenant_id and n.instance_id = s.instance_id and n.path = s.path
-          order by n.iteration desc limit 1)
-      order by s.path limit ${mostItems}) s)`;
-
-const shownPaths = `shown as (
-    ${["latest", "live_items", "failed_items"]
-      .map((part) => `select tenant_id, instance_id, path, iteration from ${part}`)
-      .join(" union ")})`;
-
-export const stepColumns = `s.tenant_id, s.instance_id, s.step_id, s.path, s.iteration, s.type,
-    s.status, s.attempt, s.deliveries, s.task_id, s.queue, s.compensates, s.output::text as output,
-    s.error::text as error, s.completion, s.created_at, s.started_at, s.completed_at, s.retry_at,
-    s.worker_id, s.awaited, s.blocked, s.progress::text as progress, s.items::text as items`;
-
 /** `offset 0`: one descent of the primary key a row, whatever the estimates say. */
 const latestSteps = `select ${stepColumns}
   from shown l
@@ -276,35 +147,6 @@ const latestSteps = `select ${stepColumns}
       and s.path = l.path and s.iteration = l.iteration
     offset 0) s
   order by s.created_at, s.completion, s.path`;
-
-export function stepReadOf(row: StepRow, children: ReadonlyMap<string, ChildLink>): StepRead {
-  const [place] = childPlaceOf(row);
-  return {
-    stepId: row.step_id,
-    path: row.path,
-    iteration: row.iteration,
-    type: row.type,
-    status: row.status as StepStatus,
-    attempt: row.attempt,
-    deliveries: row.deliveries,
-    taskId: row.task_id,
-    queue: row.queue,
-    compensates: row.compensates,
-    output: parseJson(row.output),
-    error: (parseJson(row.error) ?? null) as WorkflowError | null,
-    completion: row.completion,
-    createdAt: row.created_at,
-    startedAt: row.started_at,
-    completedAt: row.completed_at,
-    retryAt: row.retry_at,
-    workerId: row.worker_id,
-    awaited: row.awaited,
-    blocked: row.blocked,
-    progress: parseJson(row.progress),
-    items: parseJson(row.items) as ItemCounts | undefined,
-    child: place && children.get(placeName(place)),
-  };
-}
 
 interface WaitRow extends OfInstance {
   readonly path: string;
@@ -365,110 +207,4 @@ function timerReadOf(row: TimerRow): TimerRead {
     kind: row.kind as TimerKind,
     dueAt: row.due_at,
   };
-}
-
-/**
- * Whose an instance is. Ids are unique over all tenants, keys begin with the tenant: this hops from
- * tenant to tenant, so it is for those who may see all of them and do not say which.
- */
-export async function tenantOf(db: Db, instanceId: string): Promise<string | undefined> {
-  const [row] = await run<{ tenant_id: string }>(db, owner, [instanceId]);
-  return row?.tenant_id;
-}
-
-const owner = prepared(
-  "tenant_of",
-  `with recursive tenants as (
-    (select tenant_id from workflow_instances order by tenant_id limit 1)
-    union all
-    select (select i.tenant_id from workflow_instances i where i.tenant_id > t.tenant_id
-      order by i.tenant_id limit 1)
-    from tenants t where t.tenant_id is not null)
-  select t.tenant_id from tenants t
-  where exists (
-    select from workflow_instances i where i.tenant_id = t.tenant_id and i.id = $1::uuid)
-  limit 1`,
-);
-
-/** The instance as its first commit makes it, without asking the database. */
-export function instanceReadOf({ decision, at, create }: Commit): InstanceRead {
-  const { snapshot, inserts, commands } = decision;
-  const isOver = commands.some(({ kind }) => kind === "settle");
-  const children = linksOf(snapshot, commands, at);
-  return {
-    snapshot,
-    metadata: create?.metadata ?? null,
-    deadline: create?.deadline ?? null,
-    updatedAt: at,
-    // Field by field: to spread and then add so many fields takes V8 some 30 µs.
-    steps: inserts.map((row) => ({
-      stepId: row.stepId,
-      path: row.path,
-      iteration: row.iteration,
-      type: row.type,
-      status: row.status,
-      attempt: row.attempt,
-      deliveries: 0,
-      taskId: row.taskId,
-      queue: row.queue,
-      compensates: row.compensates,
-      output: row.output,
-      error: row.error,
-      completion: row.completion,
-      createdAt: at,
-      startedAt: row.startedAt,
-      completedAt: row.completedAt,
-      retryAt: null,
-      workerId: null,
-      awaited: false,
-      blocked: null,
-      progress: undefined,
-      items: row.items,
-      child: children.get(executionKey(row.path, row.iteration)),
-    })),
-    waits: isOver
-      ? []
-      : commands.flatMap((command) =>
-          command.kind === "openWait"
-            ? [
-                {
-                  ...command.wait,
-                  executionPath: executionOfWait(command.wait.path).path,
-                  openedAt: at,
-                  matchedEventId: null,
-                },
-              ]
-            : [],
-        ),
-    timers: isOver
-      ? []
-      : commands.flatMap((command) =>
-          command.kind === "setTimer"
-            ? [
-                {
-                  path: command.path,
-                  iteration: command.iteration,
-                  kind: command.timer,
-                  dueAt: command.dueAt,
-                },
-              ]
-            : [],
-        ),
-  };
-}
-
-function linksOf(
-  { tenantId, id: instanceId }: Snapshot,
-  commands: Commit["decision"]["commands"],
-  requestedAt: Date,
-): ReadonlyMap<string, ChildLink> {
-  return new Map(
-    commands.flatMap((command): [string, ChildLink][] => {
-      if (command.kind !== "startChild") return [];
-      const { path, iteration, attempt, childId, workflowId, detached } = command;
-      const place = { tenantId, instanceId, path, iteration, attempt };
-      const link = { ...place, childId, workflowId, detached, requestedAt, status: null };
-      return [[executionKey(path, iteration), link]];
-    }),
-  );
 }

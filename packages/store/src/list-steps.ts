@@ -1,11 +1,11 @@
-import { decodeCursor, encodeCursor, readPage } from "./cursor.ts";
+import { childrenOf } from "./child-links.ts";
 import type { Key } from "./commit.ts";
-import { childrenOf } from "./children.ts";
-import { childPlaceOf, stepColumns, stepReadOf } from "./instances.ts";
-import type { StepRead, StepRow } from "./instances.ts";
+import { decodeCursor, encodeCursor, readPage } from "./cursor.ts";
 import { parseJson } from "./json.ts";
 import type { Json } from "./json.ts";
 import { prepared, run, type Db } from "./statement.ts";
+import { childPlaceOf, stepColumns, stepReadOf } from "./step-read.ts";
+import type { StepRead, StepRow } from "./step-read.ts";
 import { textArray } from "./unnest.ts";
 
 /** Every execution of an instance's steps, page by page: those of ten thousand items too. */

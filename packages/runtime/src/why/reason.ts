@@ -1,0 +1,97 @@
+import type { EventFact, InstanceStatus, WorkflowError } from "@millrace/engine";
+
+export interface AtStep {
+  readonly stepId: string;
+  readonly executionId: string;
+  /** It undoes another one. */
+  readonly isCompensation: boolean;
+}
+
+export type Reason =
+  | { readonly kind: "ENDED"; readonly since: Date | null }
+  | {
+      /** It failed, and an operator is to say what becomes of it. */
+      readonly kind: "DEAD_LETTER";
+      readonly deadLetterId: string | null;
+      readonly stepId: string;
+      readonly since: Date | null;
+      readonly error: WorkflowError | null;
+    }
+  | { readonly kind: "STARTS_LATER"; readonly until: Date }
+  | {
+      readonly kind: "PAUSED";
+      readonly by: string;
+      readonly reason: string | null;
+      readonly since: string;
+      readonly until: string | null;
+      /** Of a step whose retries are spent. */
+      readonly error: WorkflowError | null;
+      /** What is applied when it resumes. */
+      readonly held: {
+        readonly steps: number;
+        readonly results: number;
+        readonly events: number;
+        readonly timers: number;
+      };
+    }
+  | ({
+      readonly kind: "NO_WORKER_KNOWS_TASK" | "NO_WORKER_FOR_QUEUE" | "QUEUED";
+      readonly taskId: string;
+      readonly queue: string;
+      readonly since: Date;
+      /** Live workers that could take it. */
+      readonly workers: readonly string[];
+    } & AtStep)
+  | ({
+      readonly kind: "RUNNING" | "WORKER_LOST" | "AWAITED";
+      readonly taskId: string;
+      readonly workerId: string | null;
+      readonly host: string | null;
+      readonly attempt: number;
+      readonly since: Date | null;
+      /** AWAITED: the end of its grace. */
+      readonly until: Date | null;
+    } & AtStep)
+  | ({
+      readonly kind: "RETRYING";
+      /** Null: another child is started. */
+      readonly taskId: string | null;
+      /** The next one. */
+      readonly attempt: number;
+      readonly until: Date | null;
+      readonly error: WorkflowError | null;
+    } & AtStep)
+  | ({ readonly kind: "DELAY"; readonly since: Date; readonly until: Date | null } & AtStep)
+  | ({
+      /** It waits for a child to settle. */
+      readonly kind: "CHILD_WORKFLOW";
+      readonly childId: string;
+      readonly childWorkflowId: string;
+      /** Null: it is about to be started. */
+      readonly childStatus: InstanceStatus | null;
+      readonly since: Date;
+      /** The end of its grace, where the step is only awaited. */
+      readonly until: Date | null;
+    } & AtStep)
+  | ({
+      /** EVENT_TAKEN: an event has satisfied the wait, and is about to be applied. */
+      readonly kind: "EVENT_WAIT" | "EVENT_TAKEN";
+      readonly pattern: string;
+      readonly condition: string | null;
+      readonly filledIn: string | null;
+      readonly since: Date;
+      readonly until: Date | null;
+      readonly nearMisses: readonly NearMiss[];
+    } & AtStep);
+
+/** A past event of the wait's pattern that did not satisfy it. */
+export interface NearMiss {
+  readonly event: EventFact;
+  /** CONDITION: some parts of it are false. BEFORE_WAIT: it came before the wait was open. */
+  readonly because: "CONDITION" | "BEFORE_WAIT";
+  readonly failed: readonly {
+    readonly source: string;
+    readonly filledIn: string;
+    readonly problem?: string;
+  }[];
+}

@@ -1,0 +1,93 @@
+import { hasOpenDeadLetter, isSettled, isUnheldTimer } from "@millrace/engine";
+import type { Pause, Snapshot } from "@millrace/engine";
+import { listDeadLetters, liveWorkers, readInstance } from "@millrace/store";
+import type { InstanceRead } from "@millrace/store";
+import { InstanceNotFoundError } from "../errors.ts";
+import type { Caller, Services } from "../services.ts";
+import type { Reason } from "./reason.ts";
+import { stepReason } from "./step-reason.ts";
+import { waitReason } from "./wait-reason.ts";
+
+/** Why an instance is not moving: one reason for each thing that it stands at. */
+export interface Why {
+  readonly snapshot: Snapshot;
+  readonly at: Date;
+  /** Empty: it is about to move. */
+  readonly reasons: readonly Reason[];
+}
+
+/** Waits that are explained in full. */
+const waitsExplained = 20;
+
+/** @throws InstanceNotFoundError */
+export async function whyInstance(
+  services: Services,
+  { tenantId }: Caller,
+  instanceId: string,
+): Promise<Why> {
+  const { db } = services.database;
+  const read = await readInstance(db, { tenantId, instanceId });
+  if (read === undefined) throw new InstanceNotFoundError(instanceId);
+  const { snapshot } = read;
+  const at = services.clock.now();
+  if (hasOpenDeadLetter(snapshot)) {
+    return { snapshot, at, reasons: [await deadLetterReason(services, snapshot)] };
+  }
+  if (isSettled(snapshot)) {
+    return { snapshot, at, reasons: [{ kind: "ENDED", since: snapshot.completedAt }] };
+  }
+  const { workflowId, workflowVersion } = snapshot;
+  const [workers, { definition }] = await Promise.all([
+    liveWorkers(db),
+    services.definitions.get(tenantId, workflowId, workflowVersion),
+  ]);
+  if (snapshot.pause !== null) {
+    const running = read.steps.filter(({ status }) => status === "RUNNING");
+    const reasons = running.flatMap((step) => stepReason(step, read, workers) ?? []);
+    return { snapshot, at, reasons: [pausedReason(read, snapshot.pause, at), ...reasons] };
+  }
+  const waits = read.waits.filter(({ purpose }) => purpose === "STEP");
+  const waiting = await Promise.all(
+    waits.map((wait, index) =>
+      waitReason(services, definition, read, wait, index < waitsExplained),
+    ),
+  );
+  const steps = read.steps.flatMap((step) => stepReason(step, read, workers) ?? []);
+  return { snapshot, at, reasons: [...startReason(read), ...steps, ...waiting] };
+}
+
+async function deadLetterReason(
+  { database: { db } }: Services,
+  { tenantId, id: instanceId, error, completedAt }: Snapshot,
+): Promise<Reason> {
+  const filter = { status: "OPEN", instanceId } as const;
+  const { items } = await listDeadLetters(db, tenantId, filter, { limit: 1 });
+  return {
+    kind: "DEAD_LETTER",
+    deadLetterId: items[0]?.id ?? null,
+    stepId: error?.stepId ?? "",
+    since: completedAt,
+    error,
+  };
+}
+
+function startReason({ snapshot, timers }: InstanceRead): readonly Reason[] {
+  const start = timers.find(({ kind }) => kind === "start");
+  if (snapshot.status !== "CREATED" || start === undefined) return [];
+  return [{ kind: "STARTS_LATER", until: start.dueAt }];
+}
+
+function pausedReason(
+  { snapshot, steps, waits, timers }: InstanceRead,
+  { by, reason, at: since, until }: Pause,
+  at: Date,
+): Reason {
+  const { error } = snapshot;
+  const held = {
+    steps: steps.filter(({ status }) => status === "PENDING" || status === "RETRYING").length,
+    results: Object.values(snapshot.live).filter(({ phase }) => phase === "HELD").length,
+    events: waits.filter(({ matchedEventId }) => matchedEventId !== null).length,
+    timers: timers.filter(({ kind, dueAt: due }) => !isUnheldTimer(kind) && due <= at).length,
+  };
+  return { kind: "PAUSED", by, reason, since, until, error, held };
+}

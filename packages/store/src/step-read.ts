@@ -1,0 +1,105 @@
+import type { ItemCounts, StepStatus, WorkflowError } from "@millrace/engine";
+import { placeName } from "./child-links.ts";
+import type { ChildLink, StepPlace } from "./child-links.ts";
+import { parseJson } from "./json.ts";
+import type { Json } from "./json.ts";
+
+export interface StepRead {
+  readonly stepId: string;
+  readonly path: string;
+  readonly iteration: number;
+  readonly type: string;
+  readonly status: StepStatus;
+  readonly attempt: number;
+  readonly deliveries: number;
+  readonly taskId: string | null;
+  readonly queue: string | null;
+  /** Execution key of what a compensation step undoes; null for any other step. */
+  readonly compensates: string | null;
+  readonly output: Json | undefined;
+  readonly error: WorkflowError | null;
+  readonly completion: number | null;
+  readonly createdAt: Date;
+  readonly startedAt: Date | null;
+  readonly completedAt: Date | null;
+  readonly retryAt: Date | null;
+  readonly workerId: string | null;
+  readonly awaited: boolean;
+  /** Why no worker takes it. */
+  readonly blocked: string | null;
+  readonly progress: Json | undefined;
+  /** Of a SUB_WORKFLOW the latest one. */
+  readonly child?: ChildLink | undefined;
+  /** MAP only, as they were when it last was written: when it began, and when it settled. */
+  readonly items: ItemCounts | undefined;
+}
+
+export interface StepRow extends OfInstance {
+  readonly step_id: string;
+  readonly path: string;
+  readonly iteration: number;
+  readonly type: string;
+  readonly status: string;
+  readonly attempt: number;
+  readonly deliveries: number;
+  readonly task_id: string | null;
+  readonly queue: string | null;
+  readonly compensates: string | null;
+  readonly output: string | null;
+  readonly error: string | null;
+  readonly completion: number | null;
+  readonly created_at: Date;
+  readonly started_at: Date | null;
+  readonly completed_at: Date | null;
+  readonly retry_at: Date | null;
+  readonly worker_id: string | null;
+  readonly awaited: boolean;
+  readonly blocked: string | null;
+  readonly progress: string | null;
+  readonly items: string | null;
+}
+
+export interface OfInstance {
+  readonly tenant_id: string;
+  readonly instance_id: string;
+}
+
+export const stepColumns = `s.tenant_id, s.instance_id, s.step_id, s.path, s.iteration, s.type,
+    s.status, s.attempt, s.deliveries, s.task_id, s.queue, s.compensates, s.output::text as output,
+    s.error::text as error, s.completion, s.created_at, s.started_at, s.completed_at, s.retry_at,
+    s.worker_id, s.awaited, s.blocked, s.progress::text as progress, s.items::text as items`;
+
+export function stepReadOf(row: StepRow, children: ReadonlyMap<string, ChildLink>): StepRead {
+  const [place] = childPlaceOf(row);
+  return {
+    stepId: row.step_id,
+    path: row.path,
+    iteration: row.iteration,
+    type: row.type,
+    status: row.status as StepStatus,
+    attempt: row.attempt,
+    deliveries: row.deliveries,
+    taskId: row.task_id,
+    queue: row.queue,
+    compensates: row.compensates,
+    output: parseJson(row.output),
+    error: (parseJson(row.error) ?? null) as WorkflowError | null,
+    completion: row.completion,
+    createdAt: row.created_at,
+    startedAt: row.started_at,
+    completedAt: row.completed_at,
+    retryAt: row.retry_at,
+    workerId: row.worker_id,
+    awaited: row.awaited,
+    blocked: row.blocked,
+    progress: parseJson(row.progress),
+    items: parseJson(row.items) as ItemCounts | undefined,
+    child: place && children.get(placeName(place)),
+  };
+}
+
+/** Whose child is asked for, in a statement of its own: few instances have any. */
+export function childPlaceOf(row: StepRow): readonly StepPlace[] {
+  const { type, tenant_id: tenantId, instance_id: instanceId, path, iteration } = row;
+  return type === "SUB_WORKFLOW" ? [{ tenantId, instanceId, path, iteration }] : [];
+}
