@@ -1,19 +1,15 @@
 import { type Command, defineCommand } from "../command.ts";
 import { EXIT } from "../exit-codes.ts";
 import { instanceLines } from "../instance-lines.ts";
+import { instanceArguments, reasonOption } from "../instance-verb.ts";
 
 export const cancel: Command = defineCommand({
   name: "cancel",
   summary: "cancel an instance, undoing what it has done",
   isClient: true,
-  arguments: [{ name: "id", description: "the id of an instance" }],
+  arguments: instanceArguments,
   options: {
-    reason: {
-      type: "string",
-      short: "r",
-      value: "text",
-      description: "why; kept with the instance",
-    },
+    reason: reasonOption,
     "no-compensate": { type: "boolean", description: "stop only; undo nothing" },
     wait: { type: "boolean", short: "w", description: "wait until the compensation has ended" },
   },

@@ -1,18 +1,14 @@
 import { type Command, defineCommand } from "../command.ts";
 import { EXIT } from "../exit-codes.ts";
+import { instanceArguments, reasonOption, tellStatus } from "../instance-verb.ts";
 
 export const pause: Command = defineCommand({
   name: "pause",
   summary: "pause an instance: nothing new starts, and nothing is lost",
   isClient: true,
-  arguments: [{ name: "id", description: "the id of an instance" }],
+  arguments: instanceArguments,
   options: {
-    reason: {
-      type: "string",
-      short: "r",
-      value: "text",
-      description: "why; kept in the history",
-    },
+    reason: reasonOption,
     until: { type: "string", value: "time", description: "when it resumes by itself, ISO 8601" },
   },
   details: [
@@ -29,8 +25,7 @@ export const pause: Command = defineCommand({
       reason: options.reason,
       until: options.until,
     });
-    output.json(instance);
-    if (!output.isJson) output.line(`${id} is ${instance.status}`);
+    tellStatus(output, instance);
     return EXIT.done;
   },
 });

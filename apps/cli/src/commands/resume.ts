@@ -1,18 +1,14 @@
 import { type Command, defineCommand } from "../command.ts";
 import { EXIT } from "../exit-codes.ts";
+import { instanceArguments, reasonOption, tellStatus } from "../instance-verb.ts";
 
 export const resume: Command = defineCommand({
   name: "resume",
   summary: "resume a paused instance, with all that was held",
   isClient: true,
-  arguments: [{ name: "id", description: "the id of an instance" }],
+  arguments: instanceArguments,
   options: {
-    reason: {
-      type: "string",
-      short: "r",
-      value: "text",
-      description: "why; kept in the history",
-    },
+    reason: reasonOption,
   },
   details: [
     "It goes back to where it was. What came due or came in while it was paused is applied in order of time.",
@@ -21,8 +17,7 @@ export const resume: Command = defineCommand({
   run: async ({ client, output }, { options, positionals }) => {
     const [id = ""] = positionals;
     const instance = await client.instances.resume(id, { reason: options.reason });
-    output.json(instance);
-    if (!output.isJson) output.line(`${id} is ${instance.status}`);
+    tellStatus(output, instance);
     return EXIT.done;
   },
 });

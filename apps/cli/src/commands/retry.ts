@@ -1,18 +1,14 @@
 import { type Command, defineCommand } from "../command.ts";
 import { EXIT } from "../exit-codes.ts";
+import { instanceArguments, reasonOption, tellStatus } from "../instance-verb.ts";
 
 export const retry: Command = defineCommand({
   name: "retry",
   summary: "retry a failed instance from where it failed, or from a step",
   isClient: true,
-  arguments: [{ name: "id", description: "the id of an instance" }],
+  arguments: instanceArguments,
   options: {
-    reason: {
-      type: "string",
-      short: "r",
-      value: "text",
-      description: "why; kept in the history",
-    },
+    reason: reasonOption,
     from: { type: "string", value: "stepId", description: "the step to go on from" },
   },
   details: [
@@ -26,8 +22,7 @@ export const retry: Command = defineCommand({
       reason: options.reason,
       fromStepId: options.from,
     });
-    output.json(instance);
-    if (!output.isJson) output.line(`${id} is ${instance.status}`);
+    tellStatus(output, instance);
     return EXIT.done;
   },
 });
