@@ -2,19 +2,23 @@ export { checkInstance } from "./consistency/check-instance.ts";
 export type { ConsistencyReport } from "./consistency/check-instance.ts";
 export { repairInstance } from "./consistency/repair-instance.ts";
 export type { Repaired } from "./consistency/repair-instance.ts";
-export { cancelInstance } from "./cancel-instance.ts";
-export type { CancelBody } from "./cancel-instance.ts";
-export { pauseInstance, resumeInstance } from "./pause-instance.ts";
-export type { PauseBody, ResumeBody } from "./pause-instance.ts";
-export { patchInstance } from "./patch-instance.ts";
-export type { PatchBody } from "./patch-instance.ts";
-export { retryInstance } from "./retry-instance.ts";
-export type { RetryBody } from "./retry-instance.ts";
-export { planCompensation } from "./plan-compensation.ts";
-export type { CompensationPlan } from "./plan-compensation.ts";
-export { checkDefinition, previewDefinition, registerDefinition } from "./register-definition.ts";
-export type { Registered } from "./register-definition.ts";
-export { discardDeadLetter, retryDeadLetter } from "./resolve-dead-letter.ts";
+export { cancelInstance } from "./instances/cancel-instance.ts";
+export type { CancelBody } from "./instances/cancel-instance.ts";
+export { pauseInstance, resumeInstance } from "./instances/pause-instance.ts";
+export type { PauseBody, ResumeBody } from "./instances/pause-instance.ts";
+export { patchInstance } from "./instances/patch-instance.ts";
+export type { PatchBody } from "./instances/patch-instance.ts";
+export { retryInstance } from "./instances/retry-instance.ts";
+export type { RetryBody } from "./instances/retry-instance.ts";
+export { planCompensation } from "./instances/plan-compensation.ts";
+export type { CompensationPlan } from "./instances/plan-compensation.ts";
+export {
+  checkDefinition,
+  previewDefinition,
+  registerDefinition,
+} from "./definitions/register-definition.ts";
+export type { Registered } from "./definitions/register-definition.ts";
+export { discardDeadLetter, retryDeadLetter } from "./instances/resolve-dead-letter.ts";
 export {
   BusyError,
   DeadLetterNotFoundError,
@@ -35,24 +39,24 @@ export {
   WorkflowNotFoundError,
 } from "./errors.ts";
 export type { Problem } from "./errors.ts";
-export { publishEvent, publishEvents } from "./publish-event.ts";
-export type { Published, PublishRequest } from "./publish-event.ts";
+export { publishEvent, publishEvents } from "./events/publish-event.ts";
+export type { Published, PublishRequest } from "./events/publish-event.ts";
 export { runScheduler } from "./scheduler/run-scheduler.ts";
 export type { RunningScheduler } from "./scheduler/run-scheduler.ts";
 export { sampleInstallation, samplePool, sampleWaitingCalls } from "./samplers.ts";
 export { closeServices, openServices } from "./services.ts";
 export type { Caller, Services, ServicesSettings } from "./services.ts";
-export { startInstance, startInstances } from "./start-instance.ts";
-export type { Started, StartRequest } from "./start-instance.ts";
-export { simulateDefinition } from "./simulate-definition.ts";
-export type { SimulationRequest } from "./simulate-definition.ts";
-export { stateAt } from "./state-at.ts";
-export type { ExecutionAt, StateAt } from "./state-at.ts";
+export { startInstance, startInstances } from "./instances/start-instance.ts";
+export type { Started, StartRequest } from "./instances/start-instance.ts";
+export { simulateDefinition } from "./definitions/simulate-definition.ts";
+export type { SimulationRequest } from "./definitions/simulate-definition.ts";
+export { stateAt } from "./instances/state-at.ts";
+export type { ExecutionAt, StateAt } from "./instances/state-at.ts";
 export { waitCondition } from "./why/wait-reason.ts";
 export { whyInstance } from "./why/why-instance.ts";
 export type { NearMiss, Reason } from "./why/reason.ts";
 export type { Why } from "./why/why-instance.ts";
-export { waitUntilSettled } from "./wait-until-settled.ts";
+export { waitUntilSettled } from "./instances/wait-until-settled.ts";
 export { runWorker } from "./worker/run-worker.ts";
 export type { RunningWorker, WorkerOptions } from "./worker/run-worker.ts";
 export { runProcess } from "./run-process.ts";

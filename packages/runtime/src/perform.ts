@@ -4,9 +4,9 @@ import { executionKey } from "@millrace/engine";
 import type { Command } from "@millrace/engine";
 import { dueStepsOf, loadReads } from "@millrace/store";
 import type { Commit, DueStep, Key } from "@millrace/store";
-import { concernsFamily, tellFamily } from "./children.ts";
-import { handOnReleased } from "./hand-on.ts";
-import { lookBack } from "./look-back.ts";
+import { handOnReleased } from "./events/hand-on.ts";
+import { lookBack } from "./events/look-back.ts";
+import { concernsFamily, tellFamily } from "./instances/children.ts";
 import type { Services } from "./services.ts";
 
 /**

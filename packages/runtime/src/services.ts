@@ -7,19 +7,19 @@ import type { Log, LogLevel, Metrics } from "@millrace/telemetry";
 import { openClock } from "./clock.ts";
 import type { Clock } from "./clock.ts";
 import { openCommitter } from "./committer.ts";
-import { openEmissions } from "./emissions.ts";
-import type { Emissions } from "./emissions.ts";
-import { openEventIntake } from "./event-intake.ts";
-import type { EventIntake } from "./event-intake.ts";
-import { openInstanceWakes } from "./instance-wakes.ts";
-import type { InstanceWakes } from "./instance-wakes.ts";
-import { openMissedJobs } from "./missed-jobs.ts";
-import type { MissedJobs } from "./missed-jobs.ts";
-import { matchEmitted } from "./match-emitted.ts";
+import { openDefinitionCache } from "./definitions/definition-cache.ts";
+import type { DefinitionCache } from "./definitions/definition-cache.ts";
+import { openEmissions } from "./events/emissions.ts";
+import type { Emissions } from "./events/emissions.ts";
+import { openEventIntake } from "./events/event-intake.ts";
+import type { EventIntake } from "./events/event-intake.ts";
+import { matchEmitted } from "./events/match-emitted.ts";
+import { openInstanceWakes } from "./instances/instance-wakes.ts";
+import type { InstanceWakes } from "./instances/instance-wakes.ts";
 import { openLoader } from "./loader.ts";
 import type { Loader } from "./loader.ts";
-import { openDefinitionCache } from "./definition-cache.ts";
-import type { DefinitionCache } from "./definition-cache.ts";
+import { openMissedJobs } from "./missed-jobs.ts";
+import type { MissedJobs } from "./missed-jobs.ts";
 
 /** On whose behalf something is done. */
 export interface Caller {

@@ -1,6 +1,6 @@
 import { expect, test, vi } from "vitest";
 import { InvalidDefinitionError } from "../src/errors.ts";
-import { checkDefinition } from "../src/register-definition.ts";
+import { checkDefinition } from "../src/definitions/register-definition.ts";
 
 function problemsOf(inputSchema: unknown): readonly { path: string; code: string }[] {
   try {

@@ -10,10 +10,10 @@ import {
 } from "@millrace/store";
 import type { Commit, Key } from "@millrace/store";
 import { advance, decideLoading } from "../advance.ts";
-import { deliver } from "../children.ts";
-import { signalsOf } from "../inbox.ts";
-import { lookBack } from "../look-back.ts";
-import { matchEmitted } from "../match-emitted.ts";
+import { signalsOf } from "../events/inbox.ts";
+import { lookBack } from "../events/look-back.ts";
+import { matchEmitted } from "../events/match-emitted.ts";
+import { deliver } from "../instances/children.ts";
 import { enqueueDue, perform, performAll } from "../perform.ts";
 import { lapsed, lapseMs } from "../scheduler/kinds.ts";
 import type { Caller, Services } from "../services.ts";

@@ -3,11 +3,11 @@ import { deleteTimer, nextTimerDue, takeDueTimers, takeDueTimersOf } from "@mill
 import type { DueTimer } from "@millrace/store";
 import { advance } from "../advance.ts";
 import { InstanceNotFoundError } from "../errors.ts";
-import { signalsOf } from "../inbox.ts";
-import { lookBack, takesWaits } from "../look-back.ts";
+import { signalsOf } from "../events/inbox.ts";
+import { lookBack, takesWaits } from "../events/look-back.ts";
+import { resumeByTimer } from "../instances/pause-instance.ts";
 import { startLoop } from "../loop.ts";
 import type { Loop } from "../loop.ts";
-import { resumeByTimer } from "../pause-instance.ts";
 import { perform } from "../perform.ts";
 import type { Services } from "../services.ts";
 

@@ -17,11 +17,11 @@ import {
 } from "@millrace/store";
 import type { JobOfStep, Lapsed, OverdueAttempt, SilentWorker } from "@millrace/store";
 import { advance } from "../advance.ts";
-import { deliver, startChild } from "../children.ts";
-import { signalsOf } from "../inbox.ts";
-import { handOn } from "../hand-on.ts";
-import { lookBackFor, lookbackGroups } from "../look-back.ts";
-import { matchEvent } from "../match-event.ts";
+import { handOn } from "../events/hand-on.ts";
+import { signalsOf } from "../events/inbox.ts";
+import { lookBackFor, lookbackGroups } from "../events/look-back.ts";
+import { matchEvent } from "../events/match-event.ts";
+import { deliver, startChild } from "../instances/children.ts";
 import { nudge } from "../nudge.ts";
 import { enqueueDue, perform, performAll } from "../perform.ts";
 import type { Services } from "../services.ts";

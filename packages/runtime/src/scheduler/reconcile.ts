@@ -9,8 +9,8 @@ import { newEventId } from "../ids.ts";
 import { startLoop } from "../loop.ts";
 import type { Loop } from "../loop.ts";
 import type { Services } from "../services.ts";
-import { kinds, lapsed, lapseMs } from "./kinds.ts";
 import type { Kind } from "./kind.ts";
+import { kinds, lapsed, lapseMs } from "./kinds.ts";
 
 /**
  * Finds what a crash or a lost message left undone, and does it. What it looks for is the table in

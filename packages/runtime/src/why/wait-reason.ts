@@ -3,7 +3,7 @@ import type { Definition, EventFact, WaitRef } from "@millrace/engine";
 import { loadReads, recentEvents } from "@millrace/store";
 import type { InstanceRead, WaitRead } from "@millrace/store";
 import { answerLoading } from "../answer.ts";
-import { factOf } from "../satisfies.ts";
+import { factOf } from "../events/satisfies.ts";
 import type { Services } from "../services.ts";
 import type { NearMiss, Reason } from "./reason.ts";
 import { dueAt } from "./step-reason.ts";

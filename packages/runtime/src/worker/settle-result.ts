@@ -3,7 +3,7 @@ import type { Decision, ExecutionRead, Reads, Signal, Snapshot } from "@millrace
 import { DataRefusedError, loadInbox, loadInstance } from "@millrace/store";
 import type { Commit, Key } from "@millrace/store";
 import { decideLoading } from "../advance.ts";
-import { signalsOf } from "../inbox.ts";
+import { signalsOf } from "../events/inbox.ts";
 import { perform } from "../perform.ts";
 import type { Services } from "../services.ts";
 import type { Held } from "./held.ts";

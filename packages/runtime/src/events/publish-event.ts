@@ -1,9 +1,9 @@
 import type { Json, NewEvent } from "@millrace/store";
 import { isReservedName } from "@millrace/engine";
-import { ReservedPatternError } from "./errors.ts";
-import { newEventId } from "./ids.ts";
+import { ReservedPatternError } from "../errors.ts";
+import { newEventId } from "../ids.ts";
+import type { Caller, Services } from "../services.ts";
 import { matchEvent } from "./match-event.ts";
-import type { Caller, Services } from "./services.ts";
 import type { RejectedStart } from "./start-triggered.ts";
 
 /** An event from outside, as CONTRACT 3 has it. `occurredAt` is an ISO-8601 time. */

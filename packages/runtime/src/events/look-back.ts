@@ -2,9 +2,9 @@ import { executionKey, executionOfWait, payloadEqualities } from "@millrace/engi
 import type { TimerKind } from "@millrace/engine";
 import { findPastEvents, markLookedBack, matchPast, openLookbacks, takeOne } from "@millrace/store";
 import type { Key, LookbackWait, PastEvent } from "@millrace/store";
-import { nudge } from "./nudge.ts";
+import { nudge } from "../nudge.ts";
+import type { Services } from "../services.ts";
 import { satisfies } from "./satisfies.ts";
-import type { Services } from "./services.ts";
 
 /**
  * The other half of commit-then-look: waits that have opened look for events that came before them, in

@@ -2,8 +2,8 @@ import { compileDefinition } from "@millrace/engine";
 import type { Definition } from "@millrace/engine";
 import { getDefinition, latestVersion, versionAt } from "@millrace/store";
 import type { Db } from "@millrace/store";
-import { WorkflowNotFoundError } from "./errors.ts";
-import { shareCalls } from "./share-calls.ts";
+import { WorkflowNotFoundError } from "../errors.ts";
+import { shareCalls } from "../share-calls.ts";
 import { compileInputSchema } from "./validate-input.ts";
 import type { CheckInput } from "./validate-input.ts";
 

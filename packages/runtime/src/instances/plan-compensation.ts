@@ -1,9 +1,9 @@
 import { canCancel, previewCompensation } from "@millrace/engine";
 import type { CompensationPreview, Definition, Snapshot } from "@millrace/engine";
 import { loadInstance, loadReads } from "@millrace/store";
-import { answerLoading } from "./answer.ts";
-import { InstanceNotFoundError } from "./errors.ts";
-import type { Caller, Services } from "./services.ts";
+import { answerLoading } from "../answer.ts";
+import { InstanceNotFoundError } from "../errors.ts";
+import type { Caller, Services } from "../services.ts";
 
 export interface CompensationPlan {
   readonly snapshot: Snapshot;

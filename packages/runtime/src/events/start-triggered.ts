@@ -2,13 +2,13 @@ import { triggeredStart } from "@millrace/engine";
 import type { TriggeredStart } from "@millrace/engine";
 import { DataRefusedError, findStartTriggers } from "@millrace/store";
 import type { Commit, StartCandidate, StartSearch, StoredEvent, WaitProbe } from "@millrace/store";
-import type { KnownDefinition } from "./definition-cache.ts";
-import type { Problem } from "./errors.ts";
-import { instanceIdFor } from "./ids.ts";
-import { perform } from "./perform.ts";
+import type { KnownDefinition } from "../definitions/definition-cache.ts";
+import type { Problem } from "../errors.ts";
+import { firstCommit } from "../first-commit.ts";
+import { instanceIdFor } from "../ids.ts";
+import { perform } from "../perform.ts";
+import type { Services } from "../services.ts";
 import { factOf } from "./satisfies.ts";
-import type { Services } from "./services.ts";
-import { firstCommit } from "./first-commit.ts";
 
 /**
  * Starts the instances that an event is a start trigger for, one a definition at most. The id of an

@@ -2,13 +2,13 @@ import { canPause } from "@millrace/engine";
 import type { HeldSignal, Snapshot } from "@millrace/engine";
 import { dueTimersOf } from "@millrace/store";
 import type { DueTimer, InstanceRead, Key, MatchedWait } from "@millrace/store";
-import { advance } from "./advance.ts";
-import { StatusConflictError } from "./errors.ts";
-import { signalsOf } from "./inbox.ts";
+import { advance } from "../advance.ts";
+import { StatusConflictError } from "../errors.ts";
+import { signalsOf } from "../events/inbox.ts";
+import { lookBack, takesWaits } from "../events/look-back.ts";
+import { perform } from "../perform.ts";
+import type { Caller, Services } from "../services.ts";
 import { intervene } from "./intervene.ts";
-import { lookBack, takesWaits } from "./look-back.ts";
-import { perform } from "./perform.ts";
-import type { Caller, Services } from "./services.ts";
 
 export interface PauseBody {
   readonly reason?: string | null | undefined;

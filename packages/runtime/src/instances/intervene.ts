@@ -1,10 +1,10 @@
 import type { Signal, Snapshot } from "@millrace/engine";
 import { readInstance } from "@millrace/store";
 import type { Db, InstanceRead, MatchedWait } from "@millrace/store";
-import { advance } from "./advance.ts";
-import { InstanceNotFoundError, PreconditionFailedError } from "./errors.ts";
-import { perform } from "./perform.ts";
-import type { Caller, Services } from "./services.ts";
+import { advance } from "../advance.ts";
+import { InstanceNotFoundError, PreconditionFailedError } from "../errors.ts";
+import { perform } from "../perform.ts";
+import type { Caller, Services } from "../services.ts";
 
 /** What somebody outside asks of one instance. */
 export interface Verb {

@@ -2,8 +2,8 @@ import { childWorkflowsOf } from "@millrace/engine";
 import type { ChildWorkflow } from "@millrace/engine";
 import { getDefinition } from "@millrace/store";
 import type { DefinitionDocument } from "@millrace/store";
-import type { Problem } from "./errors.ts";
-import type { Services } from "./services.ts";
+import type { Problem } from "../errors.ts";
+import type { Services } from "../services.ts";
 
 /** What is wrong, or likely wrong, with the workflows that a definition starts. */
 export interface ChildFindings {

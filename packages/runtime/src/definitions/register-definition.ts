@@ -5,10 +5,10 @@ import {
   getDefinition,
   registerDefinition as storeDefinition,
 } from "@millrace/store";
+import { InvalidDefinitionError } from "../errors.ts";
+import type { Problem } from "../errors.ts";
+import type { Caller, Services } from "../services.ts";
 import { checkChildren } from "./check-children.ts";
-import { InvalidDefinitionError } from "./errors.ts";
-import type { Problem } from "./errors.ts";
-import type { Caller, Services } from "./services.ts";
 import { compileInputSchema } from "./validate-input.ts";
 
 export interface Registered {

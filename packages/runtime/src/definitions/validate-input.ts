@@ -1,8 +1,8 @@
 import { Ajv2020 } from "ajv/dist/2020.js";
 import type { ErrorObject } from "ajv/dist/2020.js";
 import * as formats from "ajv-formats";
-import type { Problem } from "./errors.ts";
-import { withinTime } from "./within-time.ts";
+import type { Problem } from "../errors.ts";
+import { withinTime } from "../within-time.ts";
 
 /**
  * What one check may take. A regular expression that backtracks, or references that branch, may take

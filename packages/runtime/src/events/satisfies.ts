@@ -1,9 +1,9 @@
 import { eventSatisfies } from "@millrace/engine";
 import type { EventFact } from "@millrace/engine";
 import type { StoredEvent, WaitCandidate } from "@millrace/store";
-import { answerLoading } from "./answer.ts";
-import { loadRows } from "./load-rows.ts";
-import type { Services } from "./services.ts";
+import { answerLoading } from "../answer.ts";
+import { loadRows } from "../load-rows.ts";
+import type { Services } from "../services.ts";
 
 /** The whole condition, by the instance's state as it is now. */
 export async function satisfies(

@@ -2,9 +2,9 @@ import { canCancel, mergePatch } from "@millrace/engine";
 import type { JsonObject } from "@millrace/engine";
 import { patchColumns } from "@millrace/store";
 import type { InstanceRead, Json } from "@millrace/store";
-import { InvalidPatchError, StatusConflictError } from "./errors.ts";
+import { InvalidPatchError, StatusConflictError } from "../errors.ts";
+import type { Caller, Services } from "../services.ts";
 import { intervene } from "./intervene.ts";
-import type { Caller, Services } from "./services.ts";
 
 /** A JSON merge patch (RFC 7396). What is undefined stays as it is. */
 export interface PatchBody {

@@ -2,11 +2,11 @@ import { createHash } from "node:crypto";
 import type { JsonObject } from "@millrace/engine";
 import { canonicalJson, instanceReadOf, readInstance } from "@millrace/store";
 import type { Commit, InstanceRead, Json } from "@millrace/store";
-import { IdempotencyConflictError, InvalidInputError } from "./errors.ts";
-import { firstCommit } from "./first-commit.ts";
-import { newInstanceId } from "./ids.ts";
-import { perform } from "./perform.ts";
-import type { Caller, Services } from "./services.ts";
+import { IdempotencyConflictError, InvalidInputError } from "../errors.ts";
+import { firstCommit } from "../first-commit.ts";
+import { newInstanceId } from "../ids.ts";
+import { perform } from "../perform.ts";
+import type { Caller, Services } from "../services.ts";
 
 /** A start, as CONTRACT 3 has it. `startAt` and `deadline` are ISO-8601 times. */
 export interface StartRequest {

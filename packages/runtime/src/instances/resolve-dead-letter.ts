@@ -1,10 +1,10 @@
 import { readDeadLetter } from "@millrace/store";
 import type { DeadLetter, Db } from "@millrace/store";
-import { advance } from "./advance.ts";
-import { DeadLetterNotFoundError, DeadLetterResolvedError } from "./errors.ts";
-import { perform } from "./perform.ts";
+import { advance } from "../advance.ts";
+import { DeadLetterNotFoundError, DeadLetterResolvedError } from "../errors.ts";
+import { perform } from "../perform.ts";
+import type { Caller, Services } from "../services.ts";
 import { retryInstance } from "./retry-instance.ts";
-import type { Caller, Services } from "./services.ts";
 
 /**
  * Gives the step up: what the instance has done is undone now, where the definition says so

@@ -8,8 +8,8 @@ import type {
 } from "@millrace/engine";
 import { loadInstance, loadReads, readHistory } from "@millrace/store";
 import type { HistoryRow, Key } from "@millrace/store";
-import { InstanceNotFoundError, VersionNotFoundError } from "./errors.ts";
-import type { Caller, Services } from "./services.ts";
+import { InstanceNotFoundError, VersionNotFoundError } from "../errors.ts";
+import type { Caller, Services } from "../services.ts";
 
 /** An instance as it was at one of its versions, built again from its history (DESIGN, History). */
 export interface StateAt {

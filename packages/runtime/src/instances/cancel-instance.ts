@@ -1,8 +1,8 @@
 import { canCancel } from "@millrace/engine";
 import type { InstanceRead } from "@millrace/store";
-import { StatusConflictError } from "./errors.ts";
+import { StatusConflictError } from "../errors.ts";
+import type { Caller, Services } from "../services.ts";
 import { intervene } from "./intervene.ts";
-import type { Caller, Services } from "./services.ts";
 
 export interface CancelBody {
   readonly reason?: string | null | undefined;

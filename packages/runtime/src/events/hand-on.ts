@@ -1,11 +1,11 @@
 import { candidatePatterns } from "@millrace/engine";
 import { findWaits, forgetRelease, releasesOf, takeBack, takeOne } from "@millrace/store";
 import type { Key, Release, StoredEvent, WaitCandidate } from "@millrace/store";
+import { nudge } from "../nudge.ts";
+import { probesOf } from "../probes.ts";
+import type { Services } from "../services.ts";
 import { pageSize } from "./event-intake.ts";
-import { nudge } from "./nudge.ts";
-import { probesOf } from "./probes.ts";
 import { factOf, satisfies } from "./satisfies.ts";
-import type { Services } from "./services.ts";
 
 /**
  * An event of `deliver: "ONE"` whose instance could not use it goes to the next that waits for it

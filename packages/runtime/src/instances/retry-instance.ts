@@ -2,9 +2,9 @@ import { retryRefusal } from "@millrace/engine";
 import type { Definition } from "@millrace/engine";
 import { restoreDeliveries } from "@millrace/store";
 import type { Db, InstanceRead } from "@millrace/store";
-import { InstanceNotFoundError, RetryRefusedError, UnknownStepError } from "./errors.ts";
+import { InstanceNotFoundError, RetryRefusedError, UnknownStepError } from "../errors.ts";
+import type { Caller, Services } from "../services.ts";
 import { intervene } from "./intervene.ts";
-import type { Caller, Services } from "./services.ts";
 
 export interface RetryBody {
   readonly reason?: string | null | undefined;

@@ -17,8 +17,8 @@ import type {
   StoredEvent,
   WaitCandidate,
 } from "@millrace/store";
-import { groupCalls } from "./group.ts";
-import { shareCalls } from "./share-calls.ts";
+import { groupCalls } from "../group.ts";
+import { shareCalls } from "../share-calls.ts";
 
 /** What every event needs, and what events of one moment can do together. */
 export interface EventIntake {

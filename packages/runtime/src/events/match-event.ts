@@ -1,11 +1,11 @@
 import { candidatePatterns, executionKey, executionOfWait } from "@millrace/engine";
 import { findWaits, markMatched, takeOne } from "@millrace/store";
 import type { StoredEvent, WaitCandidate, WaitProbe } from "@millrace/store";
+import { nudge } from "../nudge.ts";
+import { probesOf } from "../probes.ts";
+import type { Services } from "../services.ts";
 import { pageSize } from "./event-intake.ts";
-import { nudge } from "./nudge.ts";
-import { probesOf } from "./probes.ts";
 import { factOf, satisfies } from "./satisfies.ts";
-import type { Services } from "./services.ts";
 import { startTriggered } from "./start-triggered.ts";
 import type { RejectedStart } from "./start-triggered.ts";
 

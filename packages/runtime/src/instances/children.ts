@@ -15,10 +15,10 @@ import type {
   Receiver,
   UnstartedChild,
 } from "@millrace/store";
-import { advance } from "./advance.ts";
-import { InstanceNotFoundError, WorkflowNotFoundError } from "./errors.ts";
-import { firstCommit } from "./first-commit.ts";
-import type { Services } from "./services.ts";
+import { advance } from "../advance.ts";
+import { InstanceNotFoundError, WorkflowNotFoundError } from "../errors.ts";
+import { firstCommit } from "../first-commit.ts";
+import type { Services } from "../services.ts";
 
 /**
  * Between a parent and its children. Each of these is a row when it begins, and whoever commits it sees

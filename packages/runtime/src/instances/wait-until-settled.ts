@@ -1,8 +1,8 @@
 import { isSettled } from "@millrace/engine";
 import { readInstance } from "@millrace/store";
 import type { InstanceRead } from "@millrace/store";
-import { InstanceNotFoundError } from "./errors.ts";
-import type { Caller, Services } from "./services.ts";
+import { InstanceNotFoundError } from "../errors.ts";
+import type { Caller, Services } from "../services.ts";
 
 /** Pub/sub says when to look; this is for what it misses. */
 const pollMs = 1_000;

@@ -1,9 +1,9 @@
 import { compileDefinition, scenarioProblems, simulate } from "@millrace/engine";
 import type { SimulationResult } from "@millrace/engine";
 import { getDefinition } from "@millrace/store";
-import { InvalidInputError, InvalidScenarioError, WorkflowNotFoundError } from "./errors.ts";
+import { InvalidInputError, InvalidScenarioError, WorkflowNotFoundError } from "../errors.ts";
+import type { Caller, Services } from "../services.ts";
 import { checkDefinition } from "./register-definition.ts";
-import type { Caller, Services } from "./services.ts";
 import { compileInputSchema } from "./validate-input.ts";
 
 export interface SimulationRequest {

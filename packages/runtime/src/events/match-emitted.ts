@@ -1,7 +1,7 @@
 import { unmatchedAmong } from "@millrace/store";
 import type { EventKey } from "@millrace/store";
+import type { Services } from "../services.ts";
 import { matchEvent } from "./match-event.ts";
-import type { Services } from "./services.ts";
 
 /** Matches events that a commit has stored, those excepted that somebody else has matched already. */
 export async function matchEmitted(services: Services, keys: readonly EventKey[]): Promise<void> {
