@@ -51,6 +51,15 @@ import {
 } from "./views.ts";
 import { whyView } from "./why-view.ts";
 
+/** What somebody asks of one instance, whoever it is of. */
+type Verb<Request> = (
+  services: Services,
+  owner: Caller,
+  id: string,
+  request: Request,
+  ifMatch: number | undefined,
+) => Promise<InstanceRead>;
+
 /** What the routes ask for, done with the services of this process. */
 export function bindRuntime(services: Services): Runtime {
   const { db } = services.database;
@@ -58,6 +67,12 @@ export function bindRuntime(services: Services): Runtime {
 
   const viewOf = async (read: InstanceRead): Promise<InstanceView> =>
     instanceView(read, await factsOf(services, read));
+  const verb =
+    <Request>(act: Verb<Request>) =>
+    (caller: Caller, id: string, request: Request, ifMatch?: number) =>
+      forOwner(services, caller, id, async (owner) =>
+        viewOf(await act(services, owner, id, request, ifMatch)),
+      );
 
   return {
     async registerDefinition(caller, document, pathId) {
@@ -114,26 +129,11 @@ export function bindRuntime(services: Services): Runtime {
       });
       return { items: await Promise.all(items.map(viewOf)), nextCursor };
     },
-    cancelInstance: (caller, id, request, ifMatch) =>
-      forOwner(services, caller, id, async (owner) =>
-        viewOf(await cancelInstance(services, owner, id, request, ifMatch)),
-      ),
-    pauseInstance: (caller, id, request, ifMatch) =>
-      forOwner(services, caller, id, async (owner) =>
-        viewOf(await pauseInstance(services, owner, id, request, ifMatch)),
-      ),
-    patchInstance: (caller, id, request, ifMatch) =>
-      forOwner(services, caller, id, async (owner) =>
-        viewOf(await patchInstance(services, owner, id, request, ifMatch)),
-      ),
-    retryInstance: (caller, id, request, ifMatch) =>
-      forOwner(services, caller, id, async (owner) =>
-        viewOf(await retryInstance(services, owner, id, request, ifMatch)),
-      ),
-    resumeInstance: (caller, id, request, ifMatch) =>
-      forOwner(services, caller, id, async (owner) =>
-        viewOf(await resumeInstance(services, owner, id, request, ifMatch)),
-      ),
+    cancelInstance: verb(cancelInstance),
+    pauseInstance: verb(pauseInstance),
+    patchInstance: verb(patchInstance),
+    retryInstance: verb(retryInstance),
+    resumeInstance: verb(resumeInstance),
     planCompensation: (caller, id, reason) =>
       forOwner(services, caller, id, async (owner) =>
         planView(await planCompensation(services, owner, id, reason)),

@@ -43,7 +43,7 @@ test("a decision asks for exactly the rows that it lacks, and decides nothing un
 });
 
 test("C41: what all of its signals and the steps that follow may read is asked for in one round", () => {
-  const names = [..."abcdefghijklmnopqrst"];
+  const names = "abcdefghijklmnopqrst".split("");
   const sets = names.map((name, at) => ({
     stepId: `set_${name}`,
     type: "SET",
