@@ -1,6 +1,8 @@
+import { execFile } from "node:child_process";
 import { setTimeout as sleep } from "node:timers/promises";
+import { promisify } from "node:util";
 import { MillraceApiError } from "@millrace/client";
-import { eventually } from "@millrace/testkit";
+import { eventually, freeze, thaw } from "@millrace/testkit";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { cpuTaken } from "../support/cpu.ts";
 import { openInstallation, type Installation } from "../support/installation.ts";
@@ -128,5 +130,35 @@ test("with Postgres away, Redis too, all processes wait without spinning, none e
   expect(Math.max(0, ...taken)).toBeLessThan(1_500);
   expect(stack.pids()).toEqual(pids);
   expect(new Set(ended.map(({ status }) => status))).toEqual(new Set(["COMPLETED"]));
+  await expectNothingLeft(installation);
+}, 120_000);
+
+test("while Postgres stands still no worker beats, and none of them counts as dead for it", async () => {
+  const { client, stack, query, ledger } = installation;
+  ledger.clear();
+  await client.definitions.register({
+    id: "still",
+    steps: [{ stepId: "nap", type: "TASK", taskId: "witness", input: { ms: 3_000 } }],
+  });
+  const starts = Array.from({ length: 12 }, () => client.instances.start({ workflowId: "still" }));
+  const ids = (await Promise.all(starts)).map(({ id }) => id);
+  await eventually("all to run", () => ledger.entries.length === ids.length);
+
+  const main = stack.postgres?.pid ?? 0;
+  const { stdout } = await promisify(execFile)("pgrep", ["-P", String(main)]);
+  const pids = [main, ...stdout.trim().split("\n").map(Number)];
+  for (const pid of pids) freeze(pid);
+  await sleep(7_000);
+  for (const pid of pids) thaw(pid);
+  const ended = await Promise.all(
+    ids.map((id) => client.instances.wait(id, { timeoutMs: 60_000 })),
+  );
+
+  expect(new Set(ended.map(({ status }) => status))).toEqual(new Set(["COMPLETED"]));
+  const dead = await query(
+    "select path from step_executions where instance_id = any ($1::uuid[]) and lapses > 0",
+    [ids],
+  );
+  expect(dead).toEqual([]);
   await expectNothingLeft(installation);
 }, 120_000);

@@ -25,40 +25,68 @@ const mostSweeps = 4;
 const forgetMs = 600_000;
 
 export function startReconciler(services: Services): Loop {
-  let lastRound = performance.now();
-  let quietUntil = 0;
+  const beats = openBeatTrust();
   let forgetFrom = 0;
   let isFirst = true;
 
   async function round(): Promise<number> {
-    const now = performance.now();
-    // After a gap of its own, beats may be stale only because the database was away: let them come.
-    if (now - lastRound > lapseMs) quietUntil = now + lapseMs;
     const canAdd = await checkQueue(services);
     // For those who have died since; and who finds it so at the start cannot know since when it is.
     if (!canAdd) services.missed.note(isFirst ? new Date(0) : undefined);
     isFirst = false;
-    const swept = kinds.filter(
-      (kind) => (canAdd || !kind.needsQueue) && (now >= quietUntil || kind !== lapsed),
-    );
-    await sweepAll(services, swept);
+    const swept = kinds.filter((kind) => canAdd || !kind.needsQueue);
+    await sweepAll(services, swept, beats);
+    const now = performance.now();
     if (now > forgetFrom) {
       await forgetDeadWorkers(services.database.db, forgetMs);
       forgetFrom = now + forgetMs;
     }
-    lastRound = performance.now();
     return roundMs;
   }
 
   return startLoop({ name: "reconciler", log: services.log, maxDelayMs: roundMs }, round);
 }
 
+/** Whether a beat that is old says anything about its worker. */
+interface BeatTrust {
+  /** The database has just answered. */
+  answered(): void;
+  readonly holds: boolean;
+}
+
+/**
+ * After a gap between the database's answers beats may be stale only because it was away, or stood still in
+ * the middle of a round: let them come.
+ */
+function openBeatTrust(): BeatTrust {
+  let answeredAt = performance.now();
+  let quietUntil = 0;
+  return {
+    answered() {
+      const now = performance.now();
+      if (now - answeredAt > lapseMs) quietUntil = now + lapseMs;
+      answeredAt = now;
+    },
+    get holds() {
+      return performance.now() >= quietUntil;
+    },
+  };
+}
+
 /** Trouble with one kind holds up none of the others, unless the database is away. */
-async function sweepAll(services: Services, swept: readonly Kind[]): Promise<void> {
+async function sweepAll(
+  services: Services,
+  swept: readonly Kind[],
+  beats: BeatTrust,
+): Promise<void> {
   const troubles: unknown[] = [];
   for (const kind of swept) {
+    if (kind === lapsed && !beats.holds) continue;
     try {
-      for (let sweeps = 0; sweeps < mostSweeps && (await kind.sweep(services)); sweeps++);
+      for (let sweeps = 0, more = true; more && sweeps < mostSweeps; sweeps++) {
+        more = await kind.sweep(services);
+        beats.answered();
+      }
     } catch (error) {
       if (error instanceof DatabaseUnavailableError) throw error;
       troubles.push(error);
