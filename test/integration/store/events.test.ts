@@ -310,6 +310,17 @@ test("an event that goes to one wait goes to one, though all ask at once", async
   expect(await takeBack(db, { ...release, instanceId: next?.instanceId ?? "" })).toBeUndefined();
 });
 
+test("of two who match an event the waits add up, and the instances that it starts are the same", async () => {
+  const { db } = database;
+  const { id } = await publish();
+  const found = { tenantId, id, delivered: 1, cancelled: 1, started: 1 };
+
+  await settleEvents(db, [found]);
+  const [counts] = await settleEvents(db, [found]);
+
+  expect(counts).toEqual({ delivered: 2, cancelled: 2, started: 1 });
+});
+
 test("the inbox has cancels first, then the order of the matches", async () => {
   const { db } = database;
   const snapshot = await create(

@@ -142,6 +142,24 @@ describe("ALL", () => {
     ]);
   });
 
+  test("a match that is told again, once it has been kept, changes nothing", () => {
+    const simulation = begun({ ...all, events });
+    const at = simulation.now.toISOString();
+    const matched = (id: string) =>
+      ({
+        kind: "eventMatched",
+        path: "w|01",
+        iteration: 1,
+        event: { id, pattern: "packed", payload: {}, occurredAt: at, receivedAt: at },
+      }) as const;
+    simulation.send(matched("first"));
+
+    const again = [matched("first"), matched("second")].map((signal) => simulation.send(signal));
+
+    expect(again.map(({ commands }) => commands)).toEqual([[], []]);
+    expect(simulation.row("w")?.output).toMatchObject([null, { id: "first" }]);
+  });
+
   test("a timeout takes what is still open, and what came stays in the output", () => {
     const simulation = begun({ ...all, events });
     simulation.publish("packed");
