@@ -1,4 +1,5 @@
 import { hasOpenDeadLetter } from "../decide/dead-letter.ts";
+import { executionOfWait } from "../definition/paths.ts";
 import type { Snapshot } from "../state/snapshot.ts";
 import { executionKey, isSettled } from "../state/snapshot.ts";
 import { isStepSettled } from "../state/status.ts";
@@ -111,7 +112,9 @@ function canWake({ steps, waits, timers, children, told }: Evidence, { live }: S
     live[executionKey(path, iteration)] !== undefined;
   return (
     timers.some(({ path, iteration }) => path === "" || isLive({ path, iteration })) ||
-    waits.some((wait) => wait.purpose === "STEP" && isLive(wait)) ||
+    waits.some(({ purpose, path, iteration }) => {
+      return purpose === "STEP" && isLive({ path: executionOfWait(path).path, iteration });
+    }) ||
     steps.some((row) => row.queue !== null && !isStepSettled(row.status) && isLive(row)) ||
     told.length > 0 ||
     children.some(

@@ -1,6 +1,8 @@
 import { triggerPath } from "../decide/listen.ts";
 import type { WaitKey } from "../decide/listen.ts";
+import { waitPathsOf } from "../decide/open-waits.ts";
 import type { Definition } from "../definition/definition.ts";
+import { executionOfWait } from "../definition/paths.ts";
 import type { Command, NewWait } from "../state/decision.ts";
 import type { Snapshot } from "../state/snapshot.ts";
 import { executionKey, isSettled } from "../state/snapshot.ts";
@@ -37,9 +39,11 @@ function keyOf({ path, iteration }: { path: string; iteration: number }): string
 
 function openIn({ cancellationTriggers, steps }: Definition, snapshot: Snapshot): Set<string> {
   const triggers = isTerminal(snapshot.status) ? [] : cancellationTriggers;
-  const waiting = Object.entries(snapshot.live).flatMap(([key, { stepId, phase }]) =>
-    phase === "WAITING" && steps.get(stepId)?.type === "EVENT_WAIT" ? [key] : [],
-  );
+  const waiting = Object.values(snapshot.live).flatMap((execution) => {
+    const { stepId, phase, iteration } = execution;
+    if (phase !== "WAITING" || steps.get(stepId)?.type !== "EVENT_WAIT") return [];
+    return waitPathsOf(execution).map((path) => executionKey(path, iteration));
+  });
   return new Set([
     ...triggers.map((_trigger, index) => executionKey(triggerPath, index + 1)),
     ...waiting,
@@ -51,9 +55,10 @@ function keyIn(
   { live, triggerKeys }: Snapshot,
   { path, iteration }: WaitEvidence,
 ): WaitKey | undefined {
-  return path === triggerPath
-    ? triggerKeys[iteration]
-    : live[executionKey(path, iteration)]?.waitKey;
+  if (path === triggerPath) return triggerKeys[iteration];
+  const { path: of, place } = executionOfWait(path);
+  const execution = live[executionKey(of, iteration)];
+  return place === undefined ? execution?.waitKey : (execution?.awaiting?.[place] ?? undefined);
 }
 
 function missingWait(key: string, known: ReplayedWait | undefined): Finding {
