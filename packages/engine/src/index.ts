@@ -29,7 +29,7 @@ export type { RetryPolicy } from "./retry.ts";
 export { scenarioProblems } from "./scenario.ts";
 export { simulate } from "./simulate.ts";
 export type { SimulationResult } from "./simulate.ts";
-export { checkConsistency } from "./consistency/check.ts";
+export { checkConsistency, checkingConsistency } from "./consistency/check.ts";
 export type * from "./consistency/evidence.ts";
 export { sameStored } from "./consistency/same.ts";
 export { startListeners, triggeredStart } from "./start-triggers.ts";

@@ -17,10 +17,12 @@ export interface Truth {
   readonly replayed: Replayed | undefined;
 }
 
-export function checkHistory(evidence: Evidence): {
+export interface CheckedHistory {
   readonly findings: readonly Finding[];
   readonly truth: Truth;
-} {
+}
+
+export function* checkHistory(evidence: Evidence): Generator<void, CheckedHistory, void> {
   const { history, version, snapshot: stored } = evidence;
   if (history === undefined) {
     const findings = stored === undefined ? [unreadable()] : [];
@@ -32,7 +34,7 @@ export function checkHistory(evidence: Evidence): {
     return { findings, truth: { snapshot: stored, replayed: undefined } };
   }
   const changed = applyHistory(evidence.identity, history);
-  const replayed = replayOf(evidence);
+  const replayed = yield* replayOf(evidence);
   const signalled = replayed?.kind === "replayed" ? replayed.replayed.snapshot : undefined;
   const findings: Finding[] = [];
   const ahead = changed !== undefined && changed.version !== version;
@@ -60,10 +62,15 @@ export function checkHistory(evidence: Evidence): {
   };
 }
 
-function replayOf({ definition, identity, history = [], steps }: Evidence): Replay | undefined {
+function* replayOf({
+  definition,
+  identity,
+  history = [],
+  steps,
+}: Evidence): Generator<void, Replay | undefined, void> {
   if (definition === undefined) return undefined;
   const outputs = new Map(steps.map((row) => [`${row.path}#${row.iteration}`, row.output]));
-  return replay(definition, identity, history, (key) => outputs.get(key) ?? null);
+  return yield* replay(definition, identity, history, (key) => outputs.get(key) ?? null);
 }
 
 /** The first version that is missing between 1 and the instance's own. */

@@ -16,7 +16,18 @@ import type { Evidence, Finding } from "./evidence.ts";
  * instance was before.
  */
 export function checkConsistency(evidence: Evidence): readonly Finding[] {
-  const { findings, truth } = checkHistory(evidence);
+  const checking = checkingConsistency(evidence);
+  for (;;) {
+    const { done, value } = checking.next();
+    if (done === true) return value;
+  }
+}
+
+/** The same with pauses in it: to replay a long history takes seconds. */
+export function* checkingConsistency(
+  evidence: Evidence,
+): Generator<void, readonly Finding[], void> {
+  const { findings, truth } = yield* checkHistory(evidence);
   const all = [
     ...findings,
     ...checkDefinition(evidence),

@@ -65,16 +65,24 @@ export function timerKey(timer: string, path: string, iteration: number): string
   return `${timer}:${executionKey(path, iteration)}`;
 }
 
-/** @param outputOf The stored output of an execution, by its key. */
-export function replay(
+/** Commits between two pauses: a few milliseconds of work. */
+const commitsAtOnce = 50;
+
+/**
+ * Pauses again and again, for whoever must not be kept busy for long.
+ *
+ * @param outputOf The stored output of an execution, by its key.
+ */
+export function* replay(
   definition: Definition,
   identity: Identity,
   history: readonly CommitEvidence[],
   outputOf: (executionKey: string) => Json,
-): Replay {
+): Generator<void, Replay, void> {
   const world = openWorld(firstSnapshot(definition, identity, history[0]?.changes.priority ?? 0));
   let differsAt: number | undefined;
   for (const { version, at, engineRev: rev, signals, changes } of history) {
+    if (version % commitsAtOnce === 0) yield;
     const before = version === 1 ? blankSnapshot(identity) : world.snapshot;
     try {
       advance(definition, world, signals, outputOf, at);

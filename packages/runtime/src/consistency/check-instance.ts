@@ -1,5 +1,5 @@
-import { setTimeout as sleep } from "node:timers/promises";
-import { checkConsistency, sameStored } from "@millrace/engine";
+import { setImmediate as othersFirst, setTimeout as sleep } from "node:timers/promises";
+import { checkingConsistency, sameStored } from "@millrace/engine";
 import type { Evidence, Finding } from "@millrace/engine";
 import { readEvidence } from "@millrace/store";
 import type { EvidenceLimits, Key } from "@millrace/store";
@@ -17,7 +17,7 @@ export interface ConsistencyReport {
   readonly skipped: readonly string[];
 }
 
-export const wholeLook: EvidenceLimits = { commits: 50_000, bytes: 64_000_000 };
+export const wholeLook: EvidenceLimits = { commits: 20_000, bytes: 64_000_000 };
 
 /** What is found once may have been under way; it counts when a second look at the same version finds it. */
 const betweenLooksMs = 200;
@@ -62,7 +62,10 @@ async function look(
     ...rest,
     definition: isDefinitionStored ? await definitionOf(services, rest) : undefined,
   };
-  const findings = [...checkConsistency(evidence), ...(await checkJobs(services, key, evidence))];
+  const findings = [
+    ...(await checkInTurns(evidence)),
+    ...(await checkJobs(services, key, evidence)),
+  ];
   return {
     instanceId: key.instanceId,
     version: evidence.version,
@@ -70,6 +73,16 @@ async function look(
     findings,
     skipped: isWhole ? [] : ["its history is too large to be replayed in one look"],
   };
+}
+
+/** Whatever else the process has to do comes in between. */
+async function checkInTurns(evidence: Evidence): Promise<readonly Finding[]> {
+  const checking = checkingConsistency(evidence);
+  for (;;) {
+    const { done, value } = checking.next();
+    if (done === true) return value;
+    await othersFirst();
+  }
 }
 
 async function definitionOf({ definitions }: Services, { identity }: Pick<Evidence, "identity">) {

@@ -12,7 +12,7 @@ import type { Services } from "../services.ts";
  */
 
 /** A sample is to cost little; larger ones are checked without their history. */
-const smallLook: EvidenceLimits = { commits: 2_000, bytes: 4_000_000 };
+const smallLook: EvidenceLimits = { commits: 1_000, bytes: 4_000_000 };
 
 export function startConsistencySample(services: Services, perMinute: number): Loop {
   const pauseMs = 60_000 / perMinute;
