@@ -243,3 +243,26 @@ test("pause and resume count once each, and in their order", () => {
   expect([early, simulation.snapshot.status]).toEqual(["RUNNING", "RUNNING"]);
   expect(simulation.snapshot.interventions).toBe(2);
 });
+
+test("a step that is poisoned while it is paused is held, and has its dead letter when it resumes", () => {
+  const simulation = simulate(define({ steps: [{ stepId: "a" }] }));
+  simulation.start();
+  simulation.claim("a");
+  pause(simulation);
+
+  const poisoned = {
+    kind: "poisoned",
+    path: "a",
+    iteration: 1,
+    attempt: 1,
+    deliveries: 5,
+  } as const;
+  const before = simulation.send(poisoned);
+  const { status } = simulation.snapshot;
+  const after = resume(simulation);
+
+  const letter = expect.objectContaining({ kind: "openDeadLetter", path: "a" });
+  expect([status, before.commands]).toEqual(["PAUSED", expect.not.arrayContaining([letter])]);
+  expect(after.commands).toContainEqual(letter);
+  expect(simulation.snapshot).toMatchObject({ status: "FAILED", error: { kind: "POISONED" } });
+});
