@@ -13,9 +13,17 @@ export const DefinitionId = z.string().regex(DEFINITION_ID_PATTERN, {
   error: "must begin with a letter, then at most 127 letters, digits and _ . -",
 });
 
-export const StepId = z.string().regex(STEP_ID_PATTERN, {
-  error: "must begin with a letter or _, then at most 127 letters, digits and _ -",
-});
+/** Names that no expression can read: what is called so could never be looked at. */
+const unreadable: readonly string[] = ["__proto__", "prototype", "constructor"];
+const isReadable = (name: string): boolean => !unreadable.includes(name);
+const refusedName = { error: "expressions refuse this name; choose another" };
+
+export const StepId = z
+  .string()
+  .regex(STEP_ID_PATTERN, {
+    error: "must begin with a letter or _, then at most 127 letters, digits and _ -",
+  })
+  .refine(isReadable, refusedName);
 
 /** Where a step stands: `pay`, `checkout.card.charge`, `ship[3].label`; a branch or an item as well. */
 export const StepPath = z
@@ -25,9 +33,12 @@ export const StepPath = z
     error: "must be a step id or a path, as checkout.card.charge or ship[3].label",
   });
 
-export const RootName = z.string().regex(ROOT_NAME_PATTERN, {
-  error: "must begin with a letter or _, then at most 127 letters, digits and _",
-});
+export const RootName = z
+  .string()
+  .regex(ROOT_NAME_PATTERN, {
+    error: "must begin with a letter or _, then at most 127 letters, digits and _",
+  })
+  .refine(isReadable, refusedName);
 
 /** Ids are given out in lower case; a UUID in upper case is the same one. */
 export const InstanceId = z.string().regex(UUID_PATTERN, { error: "must be a UUID" }).toLowerCase();

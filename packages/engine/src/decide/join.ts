@@ -34,6 +34,12 @@ import { updateExecution } from "./write-rows.ts";
 /** Items that one MAP can have (CONTRACT 1.1). */
 const maxItems = 10_000;
 
+/**
+ * Steps of one instance that may be live before its MAPs begin items one by one: of MAPs inside MAPs each
+ * could else have its hundreds at work, and those of three levels together a hundred million.
+ */
+const mostLive = 2_000;
+
 /** Characters of a joined output as JSON: beyond this it would not be read again in good time. */
 const maxOutput = 10_000_000;
 
@@ -271,7 +277,10 @@ function startItems(turn: Turn, execution: LiveExecution, items: OpenItems): voi
   const { path, iteration } = execution;
   const current = turn.definition.steps.get(execution.stepId) as MapStep;
   const settled = items.completed + items.failed;
-  const next = Math.min(items.count, settled + current.maxConcurrency);
+  const room = mostLive - turn.busy - turn.agenda.length;
+  // One at least, so that each MAP goes on.
+  const most = Math.max(items.next + room, settled + 1);
+  const next = Math.min(items.count, settled + current.maxConcurrency, most);
   for (let at = items.next; at < next; at++) {
     move(turn, {
       kind: "enter",

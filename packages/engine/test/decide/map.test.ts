@@ -1,5 +1,9 @@
 import { describe, expect, test } from "vitest";
 import { decide, isNeeds } from "../../src/decide/decide.ts";
+import { createSnapshot } from "../../src/decide/start.ts";
+import type { NewInstance } from "../../src/decide/start.ts";
+import type { Definition } from "../../src/definition/definition.ts";
+import type { Snapshot } from "../../src/state/snapshot.ts";
 import { defaultRetryPolicy } from "../../src/retry.ts";
 import { encodeFrontier } from "../../src/state/codec.ts";
 import type { Decision } from "../../src/state/decision.ts";
@@ -379,3 +383,38 @@ describe("progress", () => {
     });
   });
 });
+
+test("MAPs inside MAPs do not have all of their items at work at once, and each has one at least", () => {
+  const inner = { stepId: "inner", type: "MAP", items: "range(0, 500)", steps: [label] };
+  const middle = { stepId: "middle", type: "MAP", items: "range(0, 500)", steps: [inner] };
+  const snapshot = startOf(define({ steps: [map("range(0, 500)", [middle])] }));
+
+  expect(Object.keys(snapshot.live).length).toBeLessThan(6_000);
+  for (const { items } of Object.values(snapshot.live)) {
+    if (items !== undefined) expect(items.next).toBeGreaterThan(0);
+  }
+});
+
+/** As the decision leaves it with which the instance begins. */
+function startOf(definition: Definition): Snapshot {
+  const decision = decide(
+    definition,
+    createSnapshot(definition, newInstance),
+    [{ kind: "started" }],
+    noReads,
+    noon,
+  );
+  if (isNeeds(decision)) throw new Error("a start reads no rows");
+  return decision.snapshot;
+}
+
+const newInstance: NewInstance = {
+  id: "01900000-0000-7000-8000-000000000000",
+  tenantId: "default",
+  input: {},
+  correlationId: null,
+  userId: null,
+  priority: null,
+  startEventId: null,
+  createdAt: noon,
+};

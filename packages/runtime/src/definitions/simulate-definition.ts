@@ -5,6 +5,7 @@ import { InvalidInputError, InvalidScenarioError, WorkflowNotFoundError } from "
 import type { Caller, Services } from "../services.ts";
 import { checkDefinition } from "./register-definition.ts";
 import { compileInputSchema } from "./validate-input.ts";
+import { withinTime } from "./within-time.ts";
 
 export interface SimulationRequest {
   /** Default: the latest version. */
@@ -37,5 +38,16 @@ export async function simulateDefinition(
   }
   const violations = compileInputSchema(document)(scenario.input ?? {});
   if (violations.length > 0) throw new InvalidInputError(workflowId, violations);
-  return { version: stored ? stored.version : null, result: simulate(definition, scenario) };
+  const done = withinTime(simulationMs, () => simulate(definition, scenario));
+  if (done === undefined) throw new InvalidScenarioError([tooCostly]);
+  return { version: stored ? stored.version : null, result: done.value };
 }
+
+/** What one simulation may take: nothing else happens in the process meanwhile. */
+const simulationMs = 5_000;
+
+const tooCostly = {
+  path: "/scenario",
+  code: "TOO_COSTLY",
+  message: `the simulation takes longer than ${simulationMs / 1_000} s; simulate fewer items, or on the command line, which has no such limit`,
+};
