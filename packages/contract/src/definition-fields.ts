@@ -132,6 +132,10 @@ export const fieldTexts: Readonly<Record<string, FieldText>> = {
     "instance",
     "PT1H",
   ),
+  events: field(
+    "Several events to wait for instead of one, each with its own pattern and condition.",
+  ),
+  mode: field("ANY: the first of the events completes the step; ALL: each must come. Default ANY."),
   deliver: field(
     "ALL waiting instances take an event, or only the ONE that has waited longest. Default ALL.",
   ),

@@ -3,27 +3,21 @@ import { BOUNDS } from "./bounds.ts";
 
 /** The id of a workflow definition. */
 export const DEFINITION_ID_PATTERN = /^[A-Za-z][A-Za-z0-9_.-]{0,127}$/;
-/** The id of a step, a compensation step or a branch. */
-export const STEP_ID_PATTERN = /^[A-Za-z_][A-Za-z0-9_-]{0,127}$/;
+/** The id of a step, a compensation step or a branch; none that no expression could read. */
+export const STEP_ID_PATTERN =
+  /^(?!(?:__proto__|prototype|constructor)$)[A-Za-z_][A-Za-z0-9_-]{0,127}$/;
 /** A name that an expression can use as a root. */
-const ROOT_NAME_PATTERN = /^[A-Za-z_][A-Za-z0-9_]{0,127}$/;
+const ROOT_NAME_PATTERN = /^(?!(?:__proto__|prototype|constructor)$)[A-Za-z_][A-Za-z0-9_]{0,127}$/;
 const UUID_PATTERN = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 
 export const DefinitionId = z.string().regex(DEFINITION_ID_PATTERN, {
   error: "must begin with a letter, then at most 127 letters, digits and _ . -",
 });
 
-/** Names that no expression can read: what is called so could never be looked at. */
-const unreadable: readonly string[] = ["__proto__", "prototype", "constructor"];
-const isReadable = (name: string): boolean => !unreadable.includes(name);
-const refusedName = { error: "expressions refuse this name; choose another" };
-
-export const StepId = z
-  .string()
-  .regex(STEP_ID_PATTERN, {
-    error: "must begin with a letter or _, then at most 127 letters, digits and _ -",
-  })
-  .refine(isReadable, refusedName);
+export const StepId = z.string().regex(STEP_ID_PATTERN, {
+  error:
+    "must begin with a letter or _, then at most 127 letters, digits and _ -, and be no name that expressions refuse",
+});
 
 /** Where a step stands: `pay`, `checkout.card.charge`, `ship[3].label`; a branch or an item as well. */
 export const StepPath = z
@@ -33,12 +27,10 @@ export const StepPath = z
     error: "must be a step id or a path, as checkout.card.charge or ship[3].label",
   });
 
-export const RootName = z
-  .string()
-  .regex(ROOT_NAME_PATTERN, {
-    error: "must begin with a letter or _, then at most 127 letters, digits and _",
-  })
-  .refine(isReadable, refusedName);
+export const RootName = z.string().regex(ROOT_NAME_PATTERN, {
+  error:
+    "must begin with a letter or _, then at most 127 letters, digits and _, and be no name that expressions refuse",
+});
 
 /** Ids are given out in lower case; a UUID in upper case is the same one. */
 export const InstanceId = z.string().regex(UUID_PATTERN, { error: "must be a UUID" }).toLowerCase();

@@ -78,3 +78,16 @@ test.each([
 
   expect([answer.status, answer.body.code]).toEqual([status, code]);
 });
+
+test("one of MAPs inside MAPs inside MAPs holds the process up for seconds at most", async () => {
+  const map = (stepId: string, steps: object[]) => {
+    return { stepId, type: "MAP", items: "range(0, 500)", steps };
+  };
+  const task = { stepId: "d", type: "TASK", taskId: "a" };
+  const definition = { id: "wide", steps: [map("a", [map("b", [map("c", [task])])])] };
+
+  const { status, body } = await simulate({ definition, scenario: {} }, "wide");
+
+  expect(status).toBe(400);
+  expect(body.errors).toMatchObject([{ path: "/scenario", code: "TOO_COSTLY" }]);
+}, 30_000);

@@ -5,7 +5,7 @@ import { InvalidInputError, InvalidScenarioError, WorkflowNotFoundError } from "
 import type { Caller, Services } from "../services.ts";
 import { checkDefinition } from "./register-definition.ts";
 import { compileInputSchema } from "./validate-input.ts";
-import { withinTime } from "./within-time.ts";
+import { withinTime } from "../within-time.ts";
 
 export interface SimulationRequest {
   /** Default: the latest version. */
