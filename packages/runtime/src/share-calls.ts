@@ -1,7 +1,8 @@
 /**
- * Lets callers that ask the same thing at the same time share the answer: while one call runs, those
- * who come wait for the next one. So every answer is of a call that began after its caller asked, and
- * never of an earlier state.
+ * Lets callers that ask the same thing at the same time share the answer: those of one turn of the
+ * event loop have one call, which begins when the turn ends, and while it runs those who come wait for
+ * the next one. So every answer is of a call that began after its caller asked, and never of an earlier
+ * state; and those who came together go on together.
  */
 export function shareCalls<T>(): (name: string, act: () => Promise<T>) => Promise<T> {
   const running = new Map<string, Promise<T>>();
@@ -21,11 +22,14 @@ export function shareCalls<T>(): (name: string, act: () => Promise<T>) => Promis
   return (name, act) => {
     const waiting = next.get(name);
     if (waiting !== undefined) return waiting;
-    const current = running.get(name);
-    if (current === undefined) return begin(name, act);
-    const afterwards = () => begin(name, act);
-    const shared = current.then(afterwards, afterwards);
+    const shared = Promise.allSettled([endOfTurn(), running.get(name)]).then(() =>
+      begin(name, act),
+    );
     next.set(name, shared);
     return shared;
   };
+}
+
+function endOfTurn(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
 }
