@@ -111,7 +111,8 @@ function problemsOfIssue(issue: z.core.$ZodIssue): Problem[] {
       message: unknownField(what, key, known.split(", ")),
     }));
   }
-  if (found === undefined) return one("MISSING_FIELD", missingField(issue));
+  const isMissing = issue.code === "custom" && issue.params?.["isMissing"] === true;
+  if (found === undefined || isMissing) return one("MISSING_FIELD", missingField(issue));
 
   switch (issue.code) {
     case "invalid_type":

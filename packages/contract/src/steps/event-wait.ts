@@ -35,8 +35,19 @@ export const EventWaitStep = strict("an EVENT_WAIT step", {
   /** A duration, or `instance`: since the instance was created. Absent: no earlier event counts. */
   lookback: DurationText.optional(),
   deliver: z.enum(["ALL", "ONE"]).optional(),
-}).refine((step) => (step.eventPattern === undefined) !== (step.events === undefined), {
-  error: 'an EVENT_WAIT step has either "eventPattern" or "events"',
-  when: ({ value }) => typeof value === "object" && value !== null,
-});
+})
+  .refine((step) => step.eventPattern !== undefined || step.events !== undefined, {
+    error: 'an EVENT_WAIT step needs "eventPattern", or "events" for several',
+    path: ["eventPattern"],
+    params: { isMissing: true },
+    when: isObject,
+  })
+  .refine((step) => step.eventPattern === undefined || step.events === undefined, {
+    error: 'an EVENT_WAIT step has either "eventPattern" or "events", not both',
+    when: isObject,
+  });
 export type EventWaitStep = z.infer<typeof EventWaitStep>;
+
+function isObject({ value }: z.core.ParsePayload): boolean {
+  return typeof value === "object" && value !== null;
+}

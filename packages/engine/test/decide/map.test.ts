@@ -390,9 +390,8 @@ test("MAPs inside MAPs do not have all of their items at work at once, and each 
   const snapshot = startOf(define({ steps: [map("range(0, 500)", [middle])] }));
 
   expect(Object.keys(snapshot.live).length).toBeLessThan(6_000);
-  for (const { items } of Object.values(snapshot.live)) {
-    if (items !== undefined) expect(items.next).toBeGreaterThan(0);
-  }
+  const begun = Object.values(snapshot.live).flatMap(({ items }) => items?.next ?? []);
+  expect(Math.min(...begun)).toBeGreaterThan(0);
 });
 
 /** As the decision leaves it with which the instance begins. */
