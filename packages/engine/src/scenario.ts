@@ -1,10 +1,14 @@
 import type { MockResult, Problem, Scenario } from "@millrace/contract";
 import type { Definition, TaskCall } from "./definition/definition.ts";
 import { durationToMs, isRefusal, parseDuration } from "./definition/duration.ts";
+import { eventNameProblem, isReservedName } from "./definition/pattern.ts";
 
 /** What a scenario says, and what can be wrong with it. */
 
-/** Everything in a scenario that its schema cannot see: durations, and steps that do not exist. */
+/**
+ * Everything in a scenario that its schema cannot see: durations, steps that do not exist, events that
+ * nobody may publish, and tasks that both succeed and fail.
+ */
 export function scenarioProblems(definition: Definition, scenario: Scenario): readonly Problem[] {
   const problems: Problem[] = [];
   const checkDuration = (path: string, text: string | undefined) => {
@@ -16,14 +20,25 @@ export function scenarioProblems(definition: Definition, scenario: Scenario): re
   };
   checkDuration("/until", scenario.until);
   checkDuration("/cancel/at", scenario.cancel?.at);
-  scenario.events?.forEach(({ at }, index) => checkDuration(`/events/${index}/at`, at));
+  scenario.events?.forEach(({ at, pattern }, index) => {
+    checkDuration(`/events/${index}/at`, at);
+    const problem = eventNameProblem(pattern);
+    if (problem === undefined) return;
+    const code = isReservedName(pattern) ? "RESERVED_PATTERN" : "BAD_PATTERN";
+    const message = `${JSON.stringify(pattern)} ${problem}`;
+    problems.push({ path: `/events/${index}/pattern`, code, message });
+  });
   for (const [stepId, results] of Object.entries(scenario.tasks ?? {})) {
     if (!isMockable(definition, stepId)) {
       const message = `there is no TASK, awaited SUB_WORKFLOW or compensation step "${stepId}"`;
       problems.push({ path: `/tasks/${stepId}`, code: "UNKNOWN_STEP", message });
     }
-    [results].flat().forEach(({ duration }, index) => {
+    [results].flat().forEach(({ duration, output, error }, index) => {
       const place = Array.isArray(results) ? `/${index}` : "";
+      if (output !== undefined && error !== undefined) {
+        const message = "a result is an output or an error, not both";
+        problems.push({ path: `/tasks/${stepId}${place}`, code: "BAD_VALUE", message });
+      }
       checkDuration(`/tasks/${stepId}${place}/duration`, duration);
     });
   }

@@ -250,6 +250,11 @@ export function simulate(definition: Definition, scenario: Scenario): Simulation
     if (given === undefined) return;
     const at = new Date(now).toISOString();
     const { pattern, id = `event-${index + 1}` } = given;
+    if (given.id !== undefined && published.some((event) => event.id === id)) {
+      const what = `event ${pattern} arrives again as ${id}, a duplicate`;
+      transcript.push({ at, what, changes: [], status: instance.snapshot.status });
+      return;
+    }
     const payload = (given.payload ?? {}) as Json;
     deliver(`event ${pattern} arrives`, {
       id,

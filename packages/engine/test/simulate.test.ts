@@ -142,6 +142,38 @@ test("bad durations and unknown steps of a scenario are all named", () => {
   ]);
 });
 
+test("what could not happen for real is refused in a scenario", () => {
+  const definition = define({ steps: [{ stepId: "pack" }] });
+  const scenario: Scenario = {
+    tasks: { pack: { output: 1, error: { type: "Broken" } } },
+    events: [
+      { at: "PT1S", pattern: "workflow.completed" },
+      { at: "PT1S", pattern: "order.*" },
+    ],
+  };
+
+  expect(scenarioProblems(definition, scenario).map(({ path, code }) => [path, code])).toEqual([
+    ["/events/0/pattern", "RESERVED_PATTERN"],
+    ["/events/1/pattern", "BAD_PATTERN"],
+    ["/tasks/pack", "BAD_VALUE"],
+  ]);
+});
+
+test("an event whose id has come before is a duplicate that does nothing", () => {
+  const wait = (stepId: string) => ({ stepId, type: "EVENT_WAIT" as const, eventPattern: "paid" });
+  const definition = define({
+    steps: [{ ...wait("first"), transitions: { default: "second" } }, wait("second")],
+  });
+  const paid = (at: string, id: string) => ({ at, id, pattern: "paid" });
+
+  const twice = simulate(definition, { events: [paid("PT1S", "a"), paid("PT2S", "a")] });
+  const both = simulate(definition, { events: [paid("PT1S", "a"), paid("PT2S", "b")] });
+
+  expect(twice.instance.waitingFor).toMatchObject([{ stepId: "second" }]);
+  expect(twice.events).toEqual([{ id: "a", pattern: "paid", delivered: true }]);
+  expect(both.instance.status).toBe("COMPLETED");
+});
+
 test("any definition can be simulated to an end", () => {
   const ends = new Set<string>();
 
