@@ -37,6 +37,8 @@ export default defineConfig({
           name: "unit",
           // On a busy machine a property of many runs takes its time; none of them times anything.
           testTimeout: 60_000,
+          // Nothing here keeps state in its modules, and loading them anew takes longer than the tests.
+          isolate: false,
           include: [
             "packages/*/test/**/*.test.ts",
             "apps/*/test/**/*.test.ts",

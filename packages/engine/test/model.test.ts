@@ -407,8 +407,11 @@ function rowsOf({ executions }: MemoryInstance) {
   return [...executions].map(([key, { fence: _fence, ...row }]) => [key, row] as const);
 }
 
-/** All but what counts the commits. */
-function comparable({ instance, timers, waits, held }: Stored) {
+/** All but what counts the commits, and what tells a wait from emissions of its own commit. */
+function comparable({ instance, timers, waits: opened, held }: Stored) {
   const { version: _version, ...snapshot } = instance.snapshot;
+  const waits = [...opened].map(
+    ([key, { emittedBefore: _emittedBefore, ...wait }]) => [key, wait] as const,
+  );
   return { snapshot, rows: rowsOf(instance), timers, waits, held };
 }

@@ -213,7 +213,8 @@ function leave(turn: Turn, current: Step, execution: LiveExecution): Next {
     return nextOf(turn, chooseTransition(turn, current.transitions, execution), within);
   } catch (thrown) {
     const error = expressionError(thrown, current.stepId, "transitions");
-    noteError(turn, execution, error);
+    // The row of one that a pause held is settled already.
+    if (execution.phase !== "HELD") noteError(turn, execution, error);
     return routeError(turn, current, within, error);
   }
 }
