@@ -7,6 +7,7 @@ import type { Signal } from "./state/signal.ts";
 import type { Snapshot, WorkflowError } from "./state/snapshot.ts";
 import { executionKey } from "./state/snapshot.ts";
 import { canCancel } from "./decide/cancel.ts";
+import { cancelGraceMs } from "./decide/compensate.ts";
 
 /**
  * What a cancel would do to an instance as it is now. It is found by cancelling it, in memory, with the
@@ -45,7 +46,7 @@ export interface AwaitedExecution {
   readonly target: string;
   /** Id of the compensation step that would undo it. */
   readonly compensatedBy: string;
-  /** How long it is waited for at most. */
+  /** When it is waited for no longer, at the latest. */
   readonly until: Date;
 }
 
@@ -89,7 +90,7 @@ export function previewCompensation(
   const undone = after(cancel, ...graces, ...successes);
   if (isNeeds(undone)) return { needs: [...undone.needs, ...leftOut(targets, undone, reads)] };
 
-  const awaited = awaitedOf(definition, cancelled);
+  const awaited = awaitedOf(definition, cancelled, now);
   return {
     steps: plannedOf(plan, targets, undone, snapshot).map((step, index) =>
       index < maxInputs ? step : { ...step, input: undefined, error: null },
@@ -183,12 +184,16 @@ function skippedOf(
     });
 }
 
+/** One whose branch was lost earlier has begun its grace already: it ends after a full one at the latest. */
 function awaitedOf(
   { compensationFor }: Definition,
   { snapshot, commands }: Decision,
+  now: Date,
 ): readonly AwaitedExecution[] {
+  const latest = new Date(now.getTime() + cancelGraceMs);
   return Object.values(snapshot.live).flatMap(({ phase, stepId, path, iteration }) => {
     const compensatedBy = compensationFor.get(stepId)?.stepId;
+    if (phase !== "AWAITED" || compensatedBy === undefined) return [];
     const grace = commands.find(
       (command) =>
         command.kind === "setTimer" &&
@@ -196,8 +201,8 @@ function awaitedOf(
         command.path === path &&
         command.iteration === iteration,
     );
-    if (phase !== "AWAITED" || compensatedBy === undefined || grace?.kind !== "setTimer") return [];
-    return [{ stepId, target: executionKey(path, iteration), compensatedBy, until: grace.dueAt }];
+    const until = grace?.kind === "setTimer" ? grace.dueAt : latest;
+    return [{ stepId, target: executionKey(path, iteration), compensatedBy, until }];
   });
 }
 

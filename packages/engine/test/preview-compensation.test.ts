@@ -11,7 +11,7 @@ import type { Signal } from "../src/state/signal.ts";
 import { executionKey, isSettled } from "../src/state/snapshot.ts";
 import { isTerminal } from "../src/state/status.ts";
 import { document, happenings } from "./arbitraries.ts";
-import { fixture } from "./support/definitions.ts";
+import { define, fixture } from "./support/definitions.ts";
 import { happeningsOf } from "./support/happen.ts";
 import type { Happening } from "./support/happen.ts";
 import type { Stored } from "./support/laws.ts";
@@ -219,4 +219,32 @@ test("nothing is planned for an instance that has ended, and asking changes noth
 
   run.cancel("stop");
   expect(preview(run.definition, run, run.now).steps).toEqual([]);
+});
+
+test("a step of a lost branch that has its grace already is among those that a cancel awaits", () => {
+  const run = simulate(
+    define({
+      steps: [
+        {
+          stepId: "race",
+          type: "PARALLEL",
+          join: "ANY",
+          branches: [
+            { name: "won", steps: [{ stepId: "quick" }] },
+            { name: "lost", steps: [{ stepId: "slow" }] },
+          ],
+          transitions: { default: "rest" },
+        },
+        { stepId: "rest" },
+      ],
+      compensationSteps: [{ stepId: "undo", compensationFor: "slow" }],
+    }),
+  );
+  run.start();
+  run.claim("slow");
+  run.succeed("quick");
+
+  expect(preview(run.definition, run, run.now).awaited).toMatchObject([
+    { stepId: "slow", target: "race.lost.slow#1", compensatedBy: "undo" },
+  ]);
 });

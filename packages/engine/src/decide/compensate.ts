@@ -24,7 +24,7 @@ import { updateExecution } from "./write-rows.ts";
  */
 
 /** Upper bound of the wait for a step in flight (DESIGN, Cancel, failure and the step in flight). */
-const cancelGraceMs = 30_000;
+export const cancelGraceMs = 30_000;
 
 /** Outputs beyond this are left out of the default input's `workflowState` (CONTRACT 1). */
 const stateOutputBytes = 65_536;

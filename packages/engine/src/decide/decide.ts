@@ -50,7 +50,7 @@ export function decide(
         follow(turn, () => applyHeld(turn, each));
       }
     }
-    if (turn.entries.length > 0) conclude(turn);
+    if (turn.entries.length > 0 && !isTerminal(turn.state.status)) refreshKeys(turn);
     return closeTurn(turn);
   } catch (thrown) {
     if (thrown instanceof MissingReads) return { needs: foresee(turn, signals, thrown.requests) };
@@ -62,11 +62,12 @@ export function isNeeds(answer: Decision | Needs): answer is Needs {
   return "needs" in answer;
 }
 
-/** What has happened, and all that comes of it at once. */
+/** What has happened, and all that comes of it at once; what is next finds the status that this left. */
 function follow(turn: Turn, act: () => void): void {
   act();
   walk(turn);
   completeIfDone(turn);
+  updateStatus(turn);
 }
 
 function applyHeld(turn: Turn, held: Held): void {
@@ -144,11 +145,10 @@ function withLive(
   act(execution);
 }
 
-/** What holds after every decision, whatever it was. */
-function conclude(turn: Turn): void {
+/** Whether anything of it can run is seen by what is live. */
+function updateStatus(turn: Turn): void {
   const { state } = turn;
   if (state.status === "RUNNING" || state.status === "WAITING_FOR_EVENT") {
     changeStatus(turn, statusOf(state));
   }
-  if (!isTerminal(state.status)) refreshKeys(turn);
 }

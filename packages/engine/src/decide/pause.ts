@@ -111,8 +111,12 @@ const idle: ReadonlySet<LiveExecution["phase"]> = new Set(["WAITING", "OPEN", "A
 
 /** Of an instance that has begun and has not ended, by what it is doing. */
 export function statusOf({ live }: Snapshot): "RUNNING" | "WAITING_FOR_EVENT" {
-  const waits = Object.values(live).every(({ phase }) => idle.has(phase));
-  return waits ? "WAITING_FOR_EVENT" : "RUNNING";
+  // Hundreds may be live, and mostly the first of them tells.
+  for (const key in live) {
+    const execution = live[key];
+    if (execution !== undefined && !idle.has(execution.phase)) return "RUNNING";
+  }
+  return "WAITING_FOR_EVENT";
 }
 
 /** False for one that has been made before, or was thought of at another state of things. */

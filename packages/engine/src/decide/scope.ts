@@ -70,9 +70,7 @@ function itemRoots(turn: Turn, { within, pinned }: Context): Readonly<Record<str
 /** @throws MissingReads */
 function itemsOf(turn: Turn, { path, iteration }: Around): readonly Json[] {
   const key = executionKey(path, iteration);
-  const inserted = turn.inserts.get(key);
-  // One that ended before it could begin has no items.
-  const items = inserted === undefined ? turn.reads.inputs.get(key) : (inserted.input ?? []);
+  const items = turn.inserts.get(key)?.input ?? turn.reads.inputs.get(key);
   if (items === undefined) throw new MissingReads([{ kind: "input", path, iteration }]);
   return items as readonly Json[];
 }

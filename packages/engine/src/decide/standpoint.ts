@@ -67,8 +67,15 @@ function passAround(
   const around = definition.steps.get(stepIdOf(outer));
   if (around === undefined || !comesAgain(definition, around)) return 1;
   const passes = everyExecution(turn)
-    .filter((each) => each.path === outer)
+    .filter((each) => each.path === outer && hasBegun(each))
     .toSorted((one, other) => one.iteration - other.iteration);
   const after = passes.find((each) => (each.completion ?? 0) > (completion ?? 0));
   return (after ?? passes.at(-1))?.iteration ?? 1;
+}
+
+/** Not so where its condition was false, its values failed, or it was one pass too many. */
+function hasBegun({ stepId, status, error }: ExecutionRead): boolean {
+  if (status !== "FAILED") return status !== "SKIPPED";
+  const isOwn = error?.stepId === stepId;
+  return !(isOwn && (error.kind === "EXPRESSION" || error.type === "MAX_ITERATIONS"));
 }

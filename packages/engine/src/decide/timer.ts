@@ -1,5 +1,6 @@
 import type { Signal } from "../state/signal.ts";
-import type { LiveExecution } from "../state/snapshot.ts";
+
+import type { LiveExecution, TimerKind } from "../state/snapshot.ts";
 import { retryChild, timeOutChild, timeOutChildren } from "./child-end.ts";
 import { settleAwaited } from "./compensate.ts";
 import { abortAttempt } from "./dispatch.ts";
@@ -19,7 +20,7 @@ import { goAstray, goOn, stepOf } from "./walk.ts";
 
 /**
  * What a timer that has come due means. A timer fires once: it is void unless the execution is live
- * and still lists it, and for the schedule clock unless it was set for this very attempt.
+ * and still lists it, and a timer of one attempt unless it was set for this very attempt.
  */
 export function fireTimer(turn: Turn, signal: Extract<Signal, { kind: "timerFired" }>): void {
   if (signal.path === "") {
@@ -29,6 +30,7 @@ export function fireTimer(turn: Turn, signal: Extract<Signal, { kind: "timerFire
   const execution = liveExecution(turn, signal.path, signal.iteration);
   if (execution === undefined || !execution.timers.includes(signal.timer)) return;
   if (isPaused(turn) && signal.timer !== "grace") return;
+  if (ofOneAttempt.has(signal.timer) && execution.attempt !== signal.attempt) return;
 
   switch (signal.timer) {
     case "wait":
@@ -50,8 +52,7 @@ export function fireTimer(turn: Turn, signal: Extract<Signal, { kind: "timerFire
     case "total":
       return timeOutStep(turn, execution);
     case "schedule":
-      if (execution.attempt === signal.attempt) timeOutSchedule(turn, execution);
-      return;
+      return timeOutSchedule(turn, execution);
     case "grace":
       return settleAwaited(turn, execution, "UNKNOWN");
     case "start":
@@ -60,6 +61,9 @@ export function fireTimer(turn: Turn, signal: Extract<Signal, { kind: "timerFire
       return;
   }
 }
+
+/** Set anew for each attempt: one that comes late may be that of an earlier one. */
+const ofOneAttempt: ReadonlySet<TimerKind> = new Set(["retry", "attempt", "schedule"]);
 
 /** Both are gone once the instance has ended. */
 function fireInstanceTimer(turn: Turn, { timer }: Extract<Signal, { kind: "timerFired" }>): void {

@@ -248,6 +248,21 @@ describe("a child that failed", () => {
     }
   });
 
+  test("is not followed early because the timer of an earlier try is told of again", () => {
+    const simulation = simulate(
+      definition({ maxAttempts: 3, initialInterval: "PT5S", jitter: "NONE" }),
+    );
+    simulation.start();
+    simulation.endChild("pay", failed);
+    simulation.elapse("PT5S");
+    simulation.endChild("pay", failed);
+    const { snapshot } = simulation;
+
+    simulation.send({ kind: "timerFired", timer: "retry", path: "pay", iteration: 1, attempt: 2 });
+
+    expect(simulation.snapshot).toBe(snapshot);
+  });
+
   test("leaves nothing behind when a cancel comes before the next try", () => {
     const simulation = simulate(definition({ maxAttempts: 2 }));
     simulation.start();

@@ -26,6 +26,40 @@ function undone(simulation: Simulation): readonly (readonly [string | null, unkn
 }
 
 describe("an execution in an item is undone with its own item and index", () => {
+  test("though the MAP was entered once too often, and had no items then", () => {
+    const simulation = simulate(
+      define({
+        steps: [
+          {
+            stepId: "ship",
+            type: "MAP",
+            items: "['a']",
+            maxIterations: 1,
+            steps: [{ stepId: "label" }],
+            transitions: { conditions: [{ when: "variables.again", to: "ship" }], default: "done" },
+          },
+          { stepId: "done", type: "END", outcome: "COMPLETED" },
+        ],
+        variables: { again: true },
+        compensationSteps: [
+          {
+            stepId: "tear",
+            compensationFor: "label",
+            input: { of: "${ item }", at: "${ index }" },
+          },
+        ],
+      }),
+    );
+    simulation.start();
+    const { inserts } = simulation.succeed("label");
+
+    expect(simulation.snapshot.error?.kind).toBe("LIMIT");
+    expect(inserts).toMatchObject([
+      { path: "ship", status: "FAILED" },
+      { compensates: "ship[0].label#1", input: { of: "a", at: 0 } },
+    ]);
+  });
+
   test("by its input and its condition, latest completion first", () => {
     const simulation = simulate(
       define({

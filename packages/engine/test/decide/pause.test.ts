@@ -266,3 +266,39 @@ test("a step that is poisoned while it is paused is held, and has its dead lette
   expect(after.commands).toContainEqual(letter);
   expect(simulation.snapshot).toMatchObject({ status: "FAILED", error: { kind: "POISONED" } });
 });
+
+test("of what was held each finds the status that what came before it has left", () => {
+  const wait = { stepId: "wait", type: "EVENT_WAIT", eventPattern: "paid" };
+  const then = { stepId: "then", type: "SET", condition: "workflow.instance.status === 'RUNNING'" };
+  const simulation = simulate(
+    define({
+      steps: [
+        {
+          stepId: "all",
+          type: "PARALLEL",
+          branches: [
+            { name: "t", steps: [{ stepId: "task" }] },
+            {
+              name: "e",
+              steps: [
+                { ...wait, transitions: { default: "then" } },
+                { ...then, variables: { seen: true } },
+              ],
+            },
+          ],
+        },
+      ],
+    }),
+  );
+  simulation.start();
+  simulation.claim("task");
+  pause(simulation);
+  simulation.elapse("PT1S");
+  simulation.succeed("task");
+  simulation.elapse("PT1S");
+  const signal = { kind: "eventMatched", path: "all.e.wait", iteration: 1, event } as const;
+  resume(simulation, [{ at: simulation.now.toISOString(), signal }]);
+
+  // The task had ended, so that nothing could run when the event came.
+  expect(simulation.row("then")?.status).toBe("SKIPPED");
+});
