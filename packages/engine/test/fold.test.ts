@@ -47,3 +47,33 @@ test("a row is claimed only where a worker could take it", () => {
     fence: 1,
   });
 });
+
+test("an expression that sees a step RUNNING sees it so in a replay", () => {
+  const seen = define({
+    steps: [
+      {
+        stepId: "both",
+        type: "PARALLEL",
+        branches: [
+          {
+            name: "one",
+            steps: [
+              { stepId: "a", transitions: { default: "note" } },
+              { stepId: "note", type: "SET", variables: { b: "${ steps.b.status }" } },
+            ],
+          },
+          { name: "other", steps: [{ stepId: "b" }] },
+        ],
+      },
+    ],
+  });
+  const simulation = simulate(seen);
+  simulation.start();
+  simulation.claim("b");
+  simulation.succeed("a");
+
+  const folded = fold(seen, created(seen).instance.snapshot, simulation.history);
+
+  expect(simulation.snapshot.variables).toEqual({ b: "RUNNING" });
+  expect(folded.snapshot).toEqual(simulation.snapshot);
+});

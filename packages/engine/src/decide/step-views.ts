@@ -34,7 +34,7 @@ export function stepsFor(
   const views = steps.flatMap((stepId): [string, StepView][] => {
     const read = pinned?.stepId === stepId ? pinned : latestSeen(turn, stepId, from, missing);
     if (read?.outputLeftOut === true && stepOutputs.includes(stepId)) missing.push(requestOf(read));
-    return read === null ? [] : [[stepId, stepView(read)]];
+    return read === null ? [] : [[stepId, stepView(turn, read)]];
   });
   if (missing.length > 0) throw new MissingReads(missing);
   return Object.fromEntries(views);
@@ -60,7 +60,7 @@ export function everyStep(
     const read = pinned?.stepId === stepId ? pinned : latestSeen(turn, stepId, from, missing);
     if (read === null) return [];
     if (read.outputLeftOut && largeOutputs) missing.push(requestOf(read));
-    return [[stepId, stepView(read)]];
+    return [[stepId, stepView(turn, read)]];
   });
   if (missing.length > 0) throw new MissingReads(missing);
   return Object.fromEntries(views);
@@ -112,7 +112,12 @@ function latestAnywhere(
   return rows.length === 0 ? null : rows.reduce(laterOf);
 }
 
-function stepView({ status, output, error, attempt }: ExecutionRead): StepView {
+function stepView(turn: Turn, read: ExecutionRead): StepView {
+  const { path, iteration, status, output, error, attempt } = read;
+  // A claim leaves no other trace, and a replay has to see what was seen.
+  if (status === "RUNNING" && read.queue !== null) {
+    turn.observedRunning.add(executionKey(path, iteration));
+  }
   return {
     status,
     ...(output !== undefined && { output }),
