@@ -39,6 +39,7 @@ export default defineConfig({
           testTimeout: 60_000,
           // Nothing here keeps state in its modules, and loading them anew takes longer than the tests.
           isolate: false,
+          setupFiles: ["test/support/seed.ts"],
           include: [
             "packages/*/test/**/*.test.ts",
             "apps/*/test/**/*.test.ts",

@@ -117,7 +117,7 @@ test.concurrent("C16: what killed its workers can be discarded, which undoes wha
   const [discarded, retried] = [await start(), await start()];
   const beside = await Promise.all(
     Array.from({ length: 10 }, () =>
-      client.instances.start({ workflowId: definition.id, input: { ms: 1_000 } }),
+      client.instances.start({ workflowId: definition.id, input: { ms: 200 } }),
     ),
   );
   const letterOf = (id: string) =>

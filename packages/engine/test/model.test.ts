@@ -22,11 +22,10 @@ import { claimed, commit, created, lost, noon } from "./support/simulation.ts";
  * Random definitions, random things that happen to them. `commit` checks the laws of every single
  * decision (support/laws.ts); the properties here are about whole runs.
  *
- * `MODEL_RUNS` and `MODEL_SEED` ask for more runs, or for those of a failure again.
+ * `MODEL_RUNS` asks for more runs, `MODEL_SEED` (test/support/seed.ts) for those of a failure again.
  */
 const runs = Number(process.env["MODEL_RUNS"] ?? 400);
-const seed = Number(process.env["MODEL_SEED"] ?? Date.now() % 2 ** 31);
-const options = { numRuns: runs, seed };
+const options = { numRuns: runs };
 
 // Shrinking a failure takes its time.
 vi.setConfig({ testTimeout: 300_000 });
@@ -97,6 +96,7 @@ function check(property: (definition: Definition, numbers: readonly number[]) =>
 }
 
 afterAll(() => {
+  const { seed } = fc.readConfigureGlobal();
   console.info(`model: MODEL_SEED=${seed}, ${runs} runs a property;`, Object.fromEntries(reached));
 });
 
