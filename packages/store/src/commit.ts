@@ -1,9 +1,9 @@
 import type { Decision, Signal, Snapshot } from "@millrace/engine";
-import { commitStatement } from "./commit-statement.ts";
-import { createStatement } from "./create-statement.ts";
-import { draftOf, type Draft } from "./draft.ts";
+import { commitStatement } from "./commit/commit-statement.ts";
+import { createStatement } from "./commit/create-statement.ts";
+import { draftOf, type Draft } from "./commit/draft.ts";
 import { DataRefusedError, TransactionConflictError } from "./errors.ts";
-import { explainCommits, explainCreates } from "./explain.ts";
+import { explainCommits, explainCreates } from "./commit/explain.ts";
 import { loadInbox } from "./inbox.ts";
 import type { MatchedWait } from "./inbox.ts";
 import type { Json } from "./json.ts";

@@ -1,10 +1,10 @@
 import { encodeFrontier, isSettled } from "@millrace/engine";
 import type { Snapshot, WorkflowError } from "@millrace/engine";
-import { commitStatement } from "./commit-statement.ts";
+import { commitStatement } from "./commit/commit-statement.ts";
 import type { Commit, Key, Written } from "./commit.ts";
 import { dueColumns, dueStepOf } from "./due-step.ts";
 import type { DueRow, DueStep } from "./due-step.ts";
-import { draftOf } from "./draft.ts";
+import { draftOf } from "./commit/draft.ts";
 import { instanceColumns, snapshotOf } from "./instance-row.ts";
 import type { InstanceRow } from "./instance-row.ts";
 import { jsonText } from "./json.ts";

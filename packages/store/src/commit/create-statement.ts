@@ -1,22 +1,13 @@
 import type { ParentLink } from "@millrace/engine";
+import { jsonText } from "../json.ts";
+import type { Db } from "../statement.ts";
+import { rowSource } from "../unnest.ts";
 import { childSignalWrites } from "./child-signal-writes.ts";
+import { childWrites } from "./child-writes.ts";
+import { commitSource, insertHistory, keyColumns } from "./commit-row.ts";
 import type { Draft } from "./draft.ts";
-import { jsonText } from "./json.ts";
-import type { Db } from "./statement.ts";
-import { rowSource } from "./unnest.ts";
-import {
-  childWrites,
-  commitSource,
-  insertHistory,
-  instanceOf,
-  isWritten,
-  keyColumns,
-  openParameters,
-  own,
-  ownedSource,
-  tenantOf,
-} from "./writes.ts";
-import type { Owned, Statement } from "./writes.ts";
+import { instanceOf, isWritten, openParameters, own, ownedSource, tenantOf } from "./parameters.ts";
+import type { Owned, Statement } from "./parameters.ts";
 
 /**
  * The first commits of many instances as one statement: idempotency keys, then the instances whose key

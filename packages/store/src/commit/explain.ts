@@ -1,9 +1,9 @@
-import type { CommitOutcome } from "./commit.ts";
+import type { CommitOutcome } from "../commit.ts";
 import type { Draft } from "./draft.ts";
-import { prepared, run, type Db } from "./statement.ts";
-import { rowSource } from "./unnest.ts";
-import { openParameters, own, ownedSource, samePlace } from "./writes.ts";
-import type { Owned } from "./writes.ts";
+import { prepared, run, type Db } from "../statement.ts";
+import { rowSource } from "../unnest.ts";
+import { openParameters, own, ownedSource, samePlace } from "./parameters.ts";
+import type { Owned } from "./parameters.ts";
 
 /**
  * Why a commit was not written. It is asked in a statement of its own, after the fact, for what the

@@ -1,18 +1,10 @@
+import type { Db } from "../statement.ts";
 import { childSignalWrites } from "./child-signal-writes.ts";
+import { childWrites } from "./child-writes.ts";
+import { commitSource, insertHistory, keyColumns } from "./commit-row.ts";
 import type { Draft } from "./draft.ts";
-import type { Db } from "./statement.ts";
-import {
-  childWrites,
-  commitSource,
-  insertHistory,
-  isWritten,
-  keyColumns,
-  openParameters,
-  own,
-  ownedSource,
-  samePlace,
-} from "./writes.ts";
-import type { Statement } from "./writes.ts";
+import { isWritten, openParameters, own, ownedSource, samePlace } from "./parameters.ts";
+import type { Statement } from "./parameters.ts";
 
 /**
  * The commit of many decisions as one statement.

@@ -1,6 +1,6 @@
 import type { Draft } from "./draft.ts";
-import { instanceOf, isWritten, ownedSource, tenantOf } from "./writes.ts";
-import type { From, Parameters } from "./writes.ts";
+import { instanceOf, isWritten, ownedSource, tenantOf } from "./parameters.ts";
+import type { From, Parameters } from "./parameters.ts";
 
 /**
  * What a commit writes for other instances, and clears of what they wrote for this one. Each row has

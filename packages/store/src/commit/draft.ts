@@ -15,8 +15,8 @@ import type {
   Signal,
   Snapshot,
 } from "@millrace/engine";
-import type { Carry, Commit, Key, ReceivedSignal } from "./commit.ts";
-import { jsonText, keyHashOf } from "./json.ts";
+import type { Carry, Commit, Key, ReceivedSignal } from "../commit.ts";
+import { jsonText, keyHashOf } from "../json.ts";
 
 /** A commit as the rows that it is written with. */
 export interface Draft extends Key {

@@ -1,0 +1,92 @@
+import type { Db } from "../statement.ts";
+import {
+  deadLetters,
+  insertDeadLetters,
+  letterOf,
+  resolutionOf,
+  resolutions,
+  resolveDeadLetters,
+} from "./dead-letter-writes.ts";
+import type { Draft } from "./draft.ts";
+import type { Parameters } from "./parameters.ts";
+import {
+  heldSteps,
+  holdSteps,
+  insertSteps,
+  stepInserts,
+  stepUpdates,
+  updateSteps,
+} from "./step-writes.ts";
+import {
+  clearTimers,
+  heldTimers,
+  holdTimers,
+  setTimers,
+  timerInserts,
+  timerPlaces,
+} from "./timer-writes.ts";
+import { insertShapes, newShapes, waitShapes } from "./wait-shapes.ts";
+import {
+  closeWaits,
+  emitEvents,
+  eventInserts,
+  openWaits,
+  places,
+  rekeyWaits,
+  releaseEvents,
+  settle,
+  settled,
+  waitInserts,
+  waitInsertsAmongEvents,
+  waitKeys,
+} from "./wait-writes.ts";
+
+/** Every write beside the instance's own row. Each names its rows by their whole key. */
+export function childWrites(
+  parameters: Parameters,
+  drafts: readonly Draft[],
+  db: Db | undefined,
+): { readonly sections: readonly string[]; readonly remember: (() => void) | undefined } {
+  const shapes = newShapes(drafts, db);
+  const shaped = shapes.rows.length > 0 ? shapes.rows : [];
+  const emitting = drafts.some(({ emits }) => emits.length > 0);
+  const openSource = emitting ? waitInsertsAmongEvents : waitInserts;
+  const from = {
+    inserts: parameters.addRows(stepInserts, drafts, (draft) => draft.inserts),
+    updates: parameters.addRows(stepUpdates, drafts, (draft) => draft.updates),
+    opens: parameters.addRows(openSource, drafts, (draft) => draft.opens),
+    rekeys: parameters.addRows(waitKeys, drafts, (draft) => draft.rekeys),
+    closes: parameters.addRows(places, drafts, (draft) => draft.closes),
+    handsOn: parameters.addRows(places, drafts, (draft) => draft.handsOn),
+    sets: parameters.addRows(timerInserts, drafts, (draft) => draft.sets),
+    clears: parameters.addRows(timerPlaces, drafts, (draft) => draft.clears),
+    heldSteps: parameters.addRows(heldSteps, drafts, (draft) => draft.heldSteps),
+    heldTimers: parameters.addRows(heldTimers, drafts, (draft) => draft.heldTimers),
+    emits: parameters.addRows(eventInserts, drafts, (draft) => draft.emits),
+    settles: parameters.addRows(settled, drafts, (draft) => (draft.settles ? [undefined] : [])),
+    letters: parameters.addRows(deadLetters, drafts, letterOf),
+    resolutions: parameters.addRows(resolutions, drafts, resolutionOf),
+    shapes: parameters.addRows(waitShapes, drafts.slice(0, 1), () => shaped),
+  };
+  const sections = [
+    from.inserts && insertSteps(from.inserts),
+    from.updates && updateSteps(from.updates),
+    from.shapes && insertShapes(from.shapes),
+    from.opens && openWaits(from.opens, emitting),
+    from.emits && emitEvents(from.emits),
+    from.rekeys && rekeyWaits(from.rekeys),
+    from.closes && closeWaits(from.closes, from.handsOn !== undefined),
+    from.sets && setTimers(from.sets),
+    from.clears && clearTimers(from.clears),
+    from.heldSteps && holdSteps(from.heldSteps),
+    from.heldTimers && holdTimers(from.heldTimers),
+    from.letters && insertDeadLetters(from.letters),
+    from.resolutions && resolveDeadLetters(from.resolutions),
+    ...(from.settles === undefined ? [] : settle(from.settles, from.handsOn !== undefined)),
+    from.handsOn && releaseEvents(from.handsOn, from.closes, from.settles),
+  ];
+  return {
+    sections: sections.filter((section) => section !== undefined),
+    remember: shapes.remember,
+  };
+}
