@@ -1,5 +1,5 @@
 import type { Draft } from "./draft.ts";
-import { instanceOf, isWritten, ownedSource, tenantOf } from "./parameters.ts";
+import { isWritten, ownedSource } from "./parameters.ts";
 import type { From, Parameters } from "./parameters.ts";
 
 /**
@@ -10,9 +10,9 @@ export function childSignalWrites(
   parameters: Parameters,
   drafts: readonly Draft[],
 ): readonly string[] {
-  const starts = parameters.addRows(childStarts, drafts, (draft) => draft.starts);
-  const sends = parameters.addRows(signalInserts, drafts, (draft) => draft.sends);
-  const received = parameters.addRows(receivedSignals, drafts, (draft) => draft.received);
+  const starts = parameters.addRows(childStarts, (draft) => draft.starts);
+  const sends = parameters.addRows(signalInserts, (draft) => draft.sends);
+  const received = parameters.addRows(receivedSignals, (draft) => draft.received);
   return [
     ...(starts === undefined ? [] : [insertStarts(starts)]),
     ...(sends === undefined ? [] : [insertSignals(sends)]),
@@ -28,7 +28,7 @@ function insertStarts(from: From): string {
     insert into children (
       tenant_id, instance_id, path, iteration, attempt, child_id, workflow_id, workflow_version,
       detached, requested_at, look_at)
-    select ${tenantOf}, ${instanceOf}, x.path, x.iteration, x.attempt, x.child_id, x.workflow_id,
+    select ${from.tenantId}, ${from.instanceId}, x.path, x.iteration, x.attempt, x.child_id, x.workflow_id,
       x.workflow_version, x.detached, statement_timestamp(), ${lookAt}
     from ${from("x")}
     where ${isWritten})`;
@@ -49,7 +49,7 @@ function insertSignals(from: From): string {
     insert into child_signals (
       tenant_id, instance_id, kind, child_id, sent_version, path, iteration, attempt, body,
       sent_at, look_at)
-    select ${tenantOf}, x.receiver_id, x.kind, x.child_id, x.sent_version, x.path, x.iteration,
+    select ${from.tenantId}, x.receiver_id, x.kind, x.child_id, x.sent_version, x.path, x.iteration,
       x.attempt, x.body, statement_timestamp(), ${lookAt}
     from ${from("x")}
     where ${isWritten})`;
@@ -69,7 +69,7 @@ const signalInserts = ownedSource<Draft["sends"][number]>({
 function clearSignals(from: From): string {
   return `taken_signals as (
     delete from child_signals k using ${from("x")}
-    where ${isWritten} and k.tenant_id = ${tenantOf} and k.instance_id = ${instanceOf}
+    where ${isWritten} and k.tenant_id = ${from.tenantId} and k.instance_id = ${from.instanceId}
       and k.kind = x.kind and k.child_id = x.child_id and k.sent_version = x.sent_version)`;
 }
 

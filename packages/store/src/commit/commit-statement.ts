@@ -4,7 +4,7 @@ import { childWrites } from "./child-writes.ts";
 import { commitSource, insertHistory, keyColumns } from "./commit-row.ts";
 import type { Draft } from "./draft.ts";
 import { isWritten, openParameters, own, ownedSource, samePlace } from "./parameters.ts";
-import type { Statement } from "./parameters.ts";
+import type { From, Statement } from "./parameters.ts";
 
 /**
  * The commit of many decisions as one statement.
@@ -47,10 +47,10 @@ export function commitStatement(
   locks: "skip" | "wait",
   shapesOf: Db | undefined,
 ): Statement {
-  const parameters = openParameters();
-  const commits = parameters.add(commitSource, own(drafts));
-  const needs = parameters.addRows(neededSteps, drafts, (draft) => draft.needs);
-  const free = parameters.addRows(freeWaits, drafts, (draft) => draft.freeWaits);
+  const parameters = openParameters(drafts);
+  const commits = parameters.add(commitSource);
+  const needs = parameters.addRows(neededSteps, (draft) => draft.needs);
+  const free = parameters.addRows(freeWaits, (draft) => draft.freeWaits);
   const { sections, remember } = childWrites(parameters, drafts, shapesOf);
   const signals = childSignalWrites(parameters, drafts);
   const lock = locks === "skip" ? "skip locked" : "";
@@ -62,8 +62,8 @@ export function commitStatement(
     where i.version = x.version
     order by i.tenant_id, i.id
     for update of i ${lock}),
-  ${needs ? `${lockSteps(needs("x"), lock)},` : ""}
-  ${free ? `${lockWaits(free("x"), lock)},` : ""}
+  ${needs ? `${lockSteps(needs, lock)},` : ""}
+  ${free ? `${lockWaits(free, lock)},` : ""}
   go as materialized (
     select coalesce(array_agg(ix), '{}') as ixs from locked
     ${needs || free ? `where needs = cardinality(array_positions((${met(needs, free)}), ix))` : ""}),
@@ -92,22 +92,22 @@ export function commitStatement(
 
 const isLocked = "x.ix = any ((select array_agg(ix) from locked)::integer[])";
 
-function lockSteps(from: string, lock: string): string {
+function lockSteps(from: From, lock: string): string {
   return `held as materialized (
     select x.ix
-    from ${from}
-    join step_executions s on ${samePlace("s")}
+    from ${from("x")}
+    join step_executions s on ${samePlace("s", from)}
     where ${isLocked} and s.status = x.status and s.fence = x.fence
       and (x.worker_id is null or s.worker_id = x.worker_id)
     order by s.tenant_id, s.instance_id, s.path, s.iteration
     for update of s ${lock})`;
 }
 
-function lockWaits(from: string, lock: string): string {
+function lockWaits(from: From, lock: string): string {
   return `free as materialized (
     select x.ix
-    from ${from}
-    join waits w on ${samePlace("w")}
+    from ${from("x")}
+    join waits w on ${samePlace("w", from)}
     where ${isLocked} and w.matched_event_id is null and w.looked_back
     order by w.tenant_id, w.instance_id, w.path, w.iteration
     for update of w ${lock})`;

@@ -6,8 +6,8 @@ import { childSignalWrites } from "./child-signal-writes.ts";
 import { childWrites } from "./child-writes.ts";
 import { commitSource, insertHistory, keyColumns } from "./commit-row.ts";
 import type { Draft } from "./draft.ts";
-import { instanceOf, isWritten, openParameters, own, ownedSource, tenantOf } from "./parameters.ts";
-import type { Owned, Statement } from "./parameters.ts";
+import { isWritten, openParameters, own, ownedSource } from "./parameters.ts";
+import type { From, Owned, Statement } from "./parameters.ts";
 
 /**
  * The first commits of many instances as one statement: idempotency keys, then the instances whose key
@@ -21,20 +21,20 @@ import type { Owned, Statement } from "./parameters.ts";
  * who try, one finds the row.
  */
 export function createStatement(drafts: readonly Draft[], shapesOf: Db | undefined): Statement {
-  const parameters = openParameters();
-  const commits = parameters.add(commitSource, own(drafts));
-  const news = parameters.add(createSource, own(drafts));
-  const keys = parameters.addRows(keySource, drafts, ({ commit }) =>
+  const parameters = openParameters(drafts);
+  const commits = parameters.add(commitSource);
+  const news = parameters.add(createSource);
+  const keys = parameters.addRows(keySource, ({ commit }) =>
     commit.create?.idempotency === undefined ? [] : [commit.create.idempotency],
   );
-  const begins = parameters.addRows(begunSource, drafts, ({ next }) =>
+  const begins = parameters.addRows(begunSource, ({ next }) =>
     next.parent === null ? [] : [next.parent],
   );
   const { sections, remember } = childWrites(parameters, drafts, shapesOf);
   const signals = childSignalWrites(parameters, drafts);
 
   const text = `with ${keys ? `${insertKeys(keys("x"))},` : ""}
-  ${begins ? `${lockBegun(begins("x"))},` : ""}
+  ${begins ? `${lockBegun(begins)},` : ""}
   created as (
     insert into workflow_instances (
       tenant_id, id, workflow_id, workflow_version, version, status, status_at, correlation_id,
@@ -57,7 +57,7 @@ export function createStatement(drafts: readonly Draft[], shapesOf: Db | undefin
   go as materialized (
     select coalesce(array_agg(x.ix), '{}') as ixs from ${commits("x", keyColumns)}
     where x.instance_id = any ((select array_agg(id) from created)::uuid[])),
-  ${begins ? `${markBegun(begins("x"))},` : ""}
+  ${begins ? `${markBegun(begins)},` : ""}
   ${[...sections, ...signals, insertHistory(commits)].join(",\n  ")}
   select ixs as written from go`;
 
@@ -76,23 +76,25 @@ function insertKeys(from: string): string {
 const isBegun = "x.ix = any ((select array_agg(ix) from begun)::integer[])";
 
 /** In order, and skipping what others have: they are creating the same child. */
-function lockBegun(from: string): string {
+function lockBegun(from: From): string {
   return `begun as materialized (
-    select x.ix from ${from}
-    join children k on ${sameChild}
+    select x.ix from ${from("x")}
+    join children k on ${sameChild(from)}
     where k.started_at is null
     order by k.tenant_id, k.instance_id, k.path, k.iteration, k.attempt
     for update of k skip locked)`;
 }
 
-function markBegun(from: string): string {
+function markBegun(from: From): string {
   return `marked as (
-    update children k set started_at = statement_timestamp() from ${from}
-    where ${isWritten} and ${sameChild})`;
+    update children k set started_at = statement_timestamp() from ${from("x")}
+    where ${isWritten} and ${sameChild(from)})`;
 }
 
-const sameChild = `k.tenant_id = ${tenantOf} and k.instance_id = x.parent_id and k.path = x.path
-      and k.iteration = x.iteration and k.attempt = x.attempt and k.child_id = ${instanceOf}`;
+function sameChild({ tenantId, instanceId }: From): string {
+  return `k.tenant_id = ${tenantId} and k.instance_id = x.parent_id and k.path = x.path
+      and k.iteration = x.iteration and k.attempt = x.attempt and k.child_id = ${instanceId}`;
+}
 
 const begunSource = ownedSource<ParentLink>({
   parent_id: { type: "uuid", of: ({ instanceId }) => instanceId },

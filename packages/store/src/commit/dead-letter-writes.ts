@@ -1,14 +1,7 @@
 import { lapseOf } from "../dead-letters.ts";
 import { jsonText } from "../json.ts";
 import type { Draft } from "./draft.ts";
-import {
-  instanceOf,
-  isWritten,
-  ownedSource,
-  placeColumns,
-  samePlace,
-  tenantOf,
-} from "./parameters.ts";
+import { isWritten, ownedSource, placeColumns, samePlace } from "./parameters.ts";
 import type { From } from "./parameters.ts";
 
 /** With what is known of the workers: of those before from the row, of the last one from its beat. */
@@ -19,7 +12,7 @@ export function insertDeadLetters(from: From): string {
     select s.tenant_id, s.instance_id, x.workflow_id, x.workflow_version, s.path, s.iteration,
       s.step_id, s.task_id, x.attempt, x.error, coalesce(s.lapse_log, '[]') || ${lapseOf}, 'OPEN', x.at
     from ${from("x")}
-    join step_executions s on ${samePlace("s")}
+    join step_executions s on ${samePlace("s", from)}
     left join workers w on w.id = s.worker_id
     where ${isWritten})`;
 }
@@ -49,7 +42,7 @@ export function resolveDeadLetters(from: From): string {
     update dead_letters d
     set status = x.outcome, resolved_at = x.at, resolved_by = x.actor, reason = x.reason
     from ${from("x")}
-    where ${isWritten} and d.tenant_id = ${tenantOf} and d.instance_id = ${instanceOf}
+    where ${isWritten} and d.tenant_id = ${from.tenantId} and d.instance_id = ${from.instanceId}
       and d.status = 'OPEN')`;
 }
 

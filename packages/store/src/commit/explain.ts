@@ -17,12 +17,12 @@ export async function explainCommits(
   db: Db,
   drafts: readonly Draft[],
 ): Promise<readonly CommitOutcome[]> {
-  const parameters = openParameters();
-  const commits = parameters.add(identities, own(drafts));
-  const holds = parameters.addRows(heldSteps, drafts, ({ commit }) => commit.holds);
+  const parameters = openParameters(drafts);
+  const commits = parameters.add(identities);
+  const holds = parameters.addRows(heldSteps, ({ commit }) => commit.holds);
   const lost = holds
     ? `exists (select from ${holds("x")} where x.ix = c.ix and not exists (
-        select from step_executions s where ${samePlace("s")} and s.status = 'RUNNING'
+        select from step_executions s where ${samePlace("s", holds)} and s.status = 'RUNNING'
           and s.fence = x.fence and s.worker_id = x.worker_id))`
     : "false";
   const { text, values } = parameters.statement(

@@ -6,21 +6,27 @@ import type { Draft } from "./draft.ts";
 
 export interface Statement {
   readonly text: string;
-  readonly values: readonly string[];
+  readonly values: readonly (string | null)[];
   /** To be called once the statement has been committed. */
   readonly remember?: () => void;
 }
 
-/** As it stands in `from`, under an alias. */
-export type From = (alias: string, names?: readonly string[]) => string;
+/** Rows of commits: how they stand in `from`, under an alias. */
+export interface From {
+  (alias: string, names?: readonly string[]): string;
+  /** SQL for the key of the instance that the row `x` belongs to, and for the time of its commit. */
+  readonly tenantId: string;
+  readonly instanceId: string;
+  readonly at: string;
+}
 
 /** Parameters and sections of one statement; sections come in a fixed order, so that a mask names them. */
 export interface Parameters {
-  add<Row>(source: RowSource<Row>, rows: readonly Row[]): From;
-  /** The same, for rows that commits may or may not have: undefined where none has any. */
+  /** One row a commit. The first of them has the columns of `identityColumns` before all others. */
+  add(source: RowSource<Owned<undefined>>): From;
+  /** Rows that commits may or may not have: undefined where none has any. */
   addRows<Row>(
     source: RowSource<Owned<Row>>,
-    drafts: readonly Draft[],
     rowsOf: (draft: Draft) => readonly Row[],
   ): From | undefined;
   statement(name: string, text: string, remember?: () => void): Statement;
@@ -33,24 +39,33 @@ export interface Owned<Row> {
   readonly row: Row;
 }
 
-export function openParameters(): Parameters {
-  const values: string[] = [];
-  let mask = 0;
-  let sections = 0;
+export function openParameters(drafts: readonly Draft[]): Parameters {
+  const values: (string | null)[] = [];
+  const isAlone = drafts.length === 1;
+  /** A digit a section: none, several rows or commits, or one row of one commit. */
+  let mask = isAlone ? 1 : 0;
+  let sections = 1;
 
-  function add<Row>(source: RowSource<Row>, rows: readonly Row[]): From {
+  function add<Row>(source: RowSource<Owned<Row>>, rows: readonly Owned<Row>[]): From {
     const first = values.length + 1;
+    const [row] = rows;
+    if (isAlone && rows.length === 1 && row !== undefined) {
+      values.push(...source.valuesOfOne(row));
+      const one = (alias: string, names?: readonly string[]) => source.fromOne(alias, first, names);
+      return Object.assign(one, keysOfOne);
+    }
     values.push(...source.values(rows));
-    return (alias, names) => source.from(alias, first, names);
+    const many = (alias: string, names?: readonly string[]) => source.from(alias, first, names);
+    return Object.assign(many, isAlone ? keysOfOne : keysAmongMany);
   }
 
   return {
-    add,
-    addRows(source, drafts, rowsOf) {
-      const bit = 2 ** sections++;
+    add: (source) => add(source, own(drafts)),
+    addRows(source, rowsOf) {
+      const digit = 3 ** sections++;
       const rows = drafts.flatMap((draft, ix) => rowsOf(draft).map((row) => ({ ix, draft, row })));
       if (rows.length === 0) return undefined;
-      mask += bit;
+      mask += digit * (isAlone && rows.length === 1 ? 2 : 1);
       return add(source, rows);
     },
     statement: (name, text, remember) => ({
@@ -87,15 +102,18 @@ export function ownedSource<Row>(columns: Columns<Row>): RowSource<Owned<Row>> {
  * The key of the instance that a row belongs to, out of the commits' own parameters, which every
  * statement has first. Arrays of their own for each kind of row cost 5 µs of server CPU a commit.
  */
-export const tenantOf = "($2::text[])[x.ix + 1]";
-export const instanceOf = "($3::uuid[])[x.ix + 1]";
-export const atOf = "($7::timestamptz[])[x.ix + 1]";
+const keysAmongMany = {
+  tenantId: "($2::text[])[x.ix + 1]",
+  instanceId: "($3::uuid[])[x.ix + 1]",
+  at: "($7::timestamptz[])[x.ix + 1]",
+};
+const keysOfOne = { tenantId: "$2::text", instanceId: "$3::uuid", at: "$7::timestamptz" };
 
 export const isWritten = "x.ix = any ((select ixs from go)::integer[])";
 
 /** Whether a row is the one that `x` names. */
-export function samePlace(alias: string): string {
-  return `${alias}.tenant_id = ${tenantOf} and ${alias}.instance_id = ${instanceOf}
+export function samePlace(alias: string, { tenantId, instanceId }: From): string {
+  return `${alias}.tenant_id = ${tenantId} and ${alias}.instance_id = ${instanceId}
       and ${alias}.path = x.path and ${alias}.iteration = x.iteration`;
 }
 

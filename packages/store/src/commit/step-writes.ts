@@ -1,12 +1,5 @@
 import type { Draft } from "./draft.ts";
-import {
-  instanceOf,
-  isWritten,
-  ownedSource,
-  placeColumns,
-  samePlace,
-  tenantOf,
-} from "./parameters.ts";
+import { isWritten, ownedSource, placeColumns, samePlace } from "./parameters.ts";
 import type { From } from "./parameters.ts";
 
 /**
@@ -20,7 +13,7 @@ export function insertSteps(from: From): string {
       priority, compensates, input, output, error, completion, timeout_ms, heartbeat_timeout_ms,
       created_at, started_at, completed_at, fence, deliveries, worker_id, carrier, look_at,
       due_at, due_clock, timeout_at, task_retry, items, held)
-    select ${tenantOf}, ${instanceOf}, x.path, x.iteration, x.step_id, x.type, x.status, x.attempt,
+    select ${from.tenantId}, ${from.instanceId}, x.path, x.iteration, x.step_id, x.type, x.status, x.attempt,
       x.task_id, x.queue, x.priority, x.compensates, x.input, x.output, x.error, x.completion,
       x.timeout_ms, x.heartbeat_timeout_ms, statement_timestamp(),
       case when x.worker_id is null then x.started_at else statement_timestamp() end,
@@ -92,7 +85,7 @@ export function updateSteps(from: From): string {
       lapses = case when x.status = 'RETRYING' then 0 else s.lapses end,
       ${["carrier", "due_at", "due_clock", "timeout_at"].map(whileRunning).join(", ")}
     from ${from("x")}
-    where ${isWritten} and ${samePlace("s")})`;
+    where ${isWritten} and ${samePlace("s", from)})`;
 }
 
 export const stepUpdates = ownedSource<Draft["updates"][number]>({
@@ -122,7 +115,7 @@ export function holdSteps(from: From): string {
       look_at = case when not x.held and s.status in ('PENDING', 'RETRYING')
         then greatest(s.retry_at, statement_timestamp()) end
     from ${from("x")}
-    where ${isWritten} and ${samePlace("s")})`;
+    where ${isWritten} and ${samePlace("s", from)})`;
 }
 
 export const heldSteps = ownedSource<Draft["heldSteps"][number]>({

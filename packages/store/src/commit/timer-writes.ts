@@ -1,19 +1,12 @@
 import type { Draft } from "./draft.ts";
-import {
-  instanceOf,
-  isWritten,
-  ownedSource,
-  placeColumns,
-  samePlace,
-  tenantOf,
-} from "./parameters.ts";
+import { isWritten, ownedSource, placeColumns, samePlace } from "./parameters.ts";
 import type { From } from "./parameters.ts";
 
 /** A timer that is set again starts anew, whoever was about to fire it. */
 export function setTimers(from: From): string {
   return `timed as (
     insert into timers (tenant_id, instance_id, path, iteration, kind, attempt, due_at, look_at)
-    select ${tenantOf}, ${instanceOf}, x.path, x.iteration, x.kind, x.attempt, x.due_at,
+    select ${from.tenantId}, ${from.instanceId}, x.path, x.iteration, x.kind, x.attempt, x.due_at,
       case when x.held then 'infinity' else x.due_at end
     from ${from("x")}
     where ${isWritten}
@@ -32,7 +25,7 @@ export const timerInserts = ownedSource<Draft["sets"][number]>({
 export function clearTimers(from: From): string {
   return `cleared as (
     delete from timers t using ${from("x")}
-    where ${isWritten} and ${samePlace("t")} and t.kind = x.kind)`;
+    where ${isWritten} and ${samePlace("t", from)} and t.kind = x.kind)`;
 }
 
 export const timerPlaces = ownedSource<Draft["clears"][number]>({
@@ -44,7 +37,7 @@ export function holdTimers(from: From): string {
   return `held_timers as (
     update timers t set look_at = case when x.held then 'infinity' else t.due_at end
     from ${from("x")}
-    where ${isWritten} and ${samePlace("t")} and t.kind = x.kind)`;
+    where ${isWritten} and ${samePlace("t", from)} and t.kind = x.kind)`;
 }
 
 export const heldTimers = ownedSource<Draft["heldTimers"][number]>({

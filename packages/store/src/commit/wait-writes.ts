@@ -1,13 +1,5 @@
 import type { Draft } from "./draft.ts";
-import {
-  atOf,
-  instanceOf,
-  isWritten,
-  ownedSource,
-  placeColumns,
-  samePlace,
-  tenantOf,
-} from "./parameters.ts";
+import { isWritten, ownedSource, placeColumns, samePlace } from "./parameters.ts";
 import type { Columns, From } from "./parameters.ts";
 
 /**
@@ -20,7 +12,7 @@ export function openWaits(from: From, emitting: boolean): string {
     insert into waits (
       tenant_id, instance_id, path, iteration, step_id, purpose, pattern, event_paths, key_hash,
       deliver, opened_at, lookback_from, looked_back)
-    select ${tenantOf}, ${instanceOf}, x.path, x.iteration, x.step_id, x.purpose, x.pattern,
+    select ${from.tenantId}, ${from.instanceId}, x.path, x.iteration, x.step_id, x.purpose, x.pattern,
       x.event_paths, x.key_hash, x.deliver, ${openedAt}, x.lookback_from,
       x.lookback_from is null
     from ${from("x")}
@@ -45,8 +37,8 @@ function momentBefore(microseconds: string): string {
 export function emitEvents(from: From): string {
   return `emitted as (
     insert into events (tenant_id, id, pattern, payload, occurred_at, received_at, actor)
-    select ${tenantOf}, x.id, x.pattern, x.payload, ${atOf},
-      ${momentBefore("2 * x.emits_after + 1")}, 'instance:' || ${instanceOf}
+    select ${from.tenantId}, x.id, x.pattern, x.payload, ${from.at},
+      ${momentBefore("2 * x.emits_after + 1")}, 'instance:' || ${from.instanceId}
     from ${from("x")}
     where ${isWritten}
     on conflict do nothing)`;
@@ -81,7 +73,7 @@ export const waitInsertsAmongEvents = ownedSource<Draft["opens"][number]>({
 export function rekeyWaits(from: From): string {
   return `rekeyed as (
     update waits w set key_hash = x.key_hash from ${from("x")}
-    where ${isWritten} and ${samePlace("w")})`;
+    where ${isWritten} and ${samePlace("w", from)})`;
 }
 
 export const waitKeys = ownedSource<Draft["rekeys"][number]>({
@@ -96,7 +88,7 @@ export const places = ownedSource<Draft["closes"][number]>({
 export function closeWaits(from: From, isReleasing: boolean): string {
   return `closed as (
     delete from waits w using ${from("x")}
-    where ${isWritten} and ${samePlace("w")}
+    where ${isWritten} and ${samePlace("w", from)}
     ${isReleasing ? `returning ${whatTook("w")}` : ""})`;
 }
 
@@ -116,7 +108,7 @@ export function releaseEvents(from: From, closes: unknown, settles: unknown): st
     insert into event_releases (tenant_id, instance_id, event_id, taken_at, released_at)
     select w.tenant_id, w.instance_id, w.matched_event_id, w.matched_at, statement_timestamp()
     from ${from("x")}
-    join (${gone.filter(Boolean).join(" union all ")}) w on ${samePlace("w")}
+    join (${gone.filter(Boolean).join(" union all ")}) w on ${samePlace("w", from)}
     where w.matched_event_id is not null)`;
 }
 
@@ -124,7 +116,7 @@ export function releaseEvents(from: From, closes: unknown, settles: unknown): st
 export function settle(from: From, isReleasing: boolean): readonly string[] {
   const settled = (table: string, returning = "") => `settled_${table} as (
     delete from ${table} t using ${from("x")}
-    where ${isWritten} and t.tenant_id = ${tenantOf} and t.instance_id = ${instanceOf}
+    where ${isWritten} and t.tenant_id = ${from.tenantId} and t.instance_id = ${from.instanceId}
     ${returning})`;
   return [
     settled("waits", isReleasing ? `returning ${whatTook("t")}` : ""),
