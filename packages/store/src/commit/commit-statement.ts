@@ -3,7 +3,7 @@ import { childSignalWrites } from "./child-signal-writes.ts";
 import { childWrites } from "./child-writes.ts";
 import { commitSource, insertHistory, keyColumns } from "./commit-row.ts";
 import type { Draft } from "./draft.ts";
-import { isWritten, openParameters, own, ownedSource, samePlace } from "./parameters.ts";
+import { isWritten, openParameters, ownedSource, samePlace } from "./parameters.ts";
 import type { From, Statement } from "./parameters.ts";
 
 /**
@@ -52,7 +52,7 @@ export function commitStatement(
   const needs = parameters.addRows(neededSteps, (draft) => draft.needs);
   const free = parameters.addRows(freeWaits, (draft) => draft.freeWaits);
   const { sections, remember } = childWrites(parameters, drafts, shapesOf);
-  const signals = childSignalWrites(parameters, drafts);
+  const signals = childSignalWrites(parameters);
   const lock = locks === "skip" ? "skip locked" : "";
 
   const text = `with locked as materialized (

@@ -6,7 +6,7 @@ import { childSignalWrites } from "./child-signal-writes.ts";
 import { childWrites } from "./child-writes.ts";
 import { commitSource, insertHistory, keyColumns } from "./commit-row.ts";
 import type { Draft } from "./draft.ts";
-import { isWritten, openParameters, own, ownedSource } from "./parameters.ts";
+import { isWritten, openParameters, ownedSource } from "./parameters.ts";
 import type { From, Owned, Statement } from "./parameters.ts";
 
 /**
@@ -31,7 +31,7 @@ export function createStatement(drafts: readonly Draft[], shapesOf: Db | undefin
     next.parent === null ? [] : [next.parent],
   );
   const { sections, remember } = childWrites(parameters, drafts, shapesOf);
-  const signals = childSignalWrites(parameters, drafts);
+  const signals = childSignalWrites(parameters);
 
   const text = `with ${keys ? `${insertKeys(keys("x"))},` : ""}
   ${begins ? `${lockBegun(begins)},` : ""}
