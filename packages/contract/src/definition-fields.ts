@@ -178,9 +178,12 @@ export const fieldTexts: Readonly<Record<string, FieldText>> = {
   }),
 
   maxAttempts: field("Attempts in all, the first included. Default 3.", 5),
-  initialInterval: field("The wait before the second attempt. Default PT1S.", "PT1S"),
+  initialInterval: field(
+    `The wait before the second attempt. Default PT1S. ${withExpressions}`,
+    "PT1S",
+  ),
   backoffCoefficient: field("Each wait is this many times the one before. Default 2.", 2),
-  maxInterval: field("The longest wait. Default PT1M.", "PT5M"),
+  maxInterval: field(`The longest wait. Default PT1M. ${withExpressions}`, "PT5M"),
   jitter: field("FULL: a random wait from zero up to it; NONE: exactly that. Default FULL."),
   nonRetryableErrors: field("Names of errors that are not tried again.", ["BadRequest"]),
   onExhausted: field(

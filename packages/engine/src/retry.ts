@@ -1,19 +1,27 @@
 /**
- * When a failed attempt is tried again (CONTRACT 1.3).
- *
- * Intervals are milliseconds. `maxAttempts` counts the first one.
+ * Milliseconds, or whose expression gives them: the step's own, or that of the definition. Only the
+ * engine, which has the instance at hand, can evaluate it; workers hand on where it is.
  */
+export type RetryInterval = number | "STEP" | "DEFINITION";
+
+/** When a failed attempt is tried again (CONTRACT 1.3). `maxAttempts` counts the first one. */
 export interface RetryPolicy {
   readonly maxAttempts: number;
-  readonly initialIntervalMs: number;
+  readonly initialIntervalMs: RetryInterval;
   readonly backoffCoefficient: number;
-  readonly maxIntervalMs: number;
+  readonly maxIntervalMs: RetryInterval;
   readonly jitter: "FULL" | "NONE";
   readonly nonRetryableErrors: readonly string[];
   readonly onExhausted: "FAIL" | "PAUSE";
 }
 
-export const defaultRetryPolicy: RetryPolicy = {
+/** A policy whose intervals have been evaluated. */
+export interface EvaluatedPolicy extends RetryPolicy {
+  readonly initialIntervalMs: number;
+  readonly maxIntervalMs: number;
+}
+
+export const defaultRetryPolicy: EvaluatedPolicy = {
   maxAttempts: 3,
   initialIntervalMs: 1_000,
   backoffCoefficient: 2,
@@ -42,7 +50,7 @@ export function resolveRetryPolicy(
  *   outside so that a decision stays repeatable.
  */
 export function nextAttemptDelayMs(
-  policy: RetryPolicy,
+  policy: EvaluatedPolicy,
   attempt: number,
   random: number,
 ): number | undefined {

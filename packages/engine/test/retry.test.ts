@@ -74,3 +74,15 @@ test("jitter spreads evenly over ids that differ only at their end", () => {
     expect(count).toBeLessThan(1_200);
   }
 });
+
+test("an expression takes its layer's place: the task's own value goes before the definition's", () => {
+  const outer = { initialIntervalMs: "DEFINITION", maxIntervalMs: "DEFINITION" } as const;
+
+  expect(resolveRetryPolicy({}, { initialIntervalMs: 5 }, outer)).toMatchObject({
+    initialIntervalMs: 5,
+    maxIntervalMs: "DEFINITION",
+  });
+  expect(
+    resolveRetryPolicy({ initialIntervalMs: "STEP" }, { initialIntervalMs: 5 }, outer),
+  ).toEqual({ ...defaultRetryPolicy, initialIntervalMs: "STEP", maxIntervalMs: "DEFINITION" });
+});

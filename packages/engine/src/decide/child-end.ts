@@ -10,6 +10,7 @@ import { settleCompleted } from "./execution.ts";
 import { timeoutError } from "./finish-step.ts";
 import { liveExecution, putLive, removeLive } from "./live-executions.ts";
 import { pauseExhausted } from "./pause.ts";
+import { evaluatedPolicy } from "./retry-interval.ts";
 import { dropTimer, setTimer } from "./set-timers.ts";
 import { noteStep } from "./turn.ts";
 import type { Turn } from "./turn.ts";
@@ -72,6 +73,11 @@ function fail(
     return;
   }
   const delayMs = retry && delayOfNextChild(turn, execution, error, retry);
+  if (typeof delayMs === "object") {
+    removeLive(turn, execution);
+    goAstray(turn, execution, delayMs);
+    return;
+  }
   if (delayMs !== undefined) {
     retryLater(turn, execution, error, delayMs);
     return;
@@ -90,14 +96,20 @@ function fail(
 /** Only where the step itself asks for it (docs/decisions, 0009). */
 function delayOfNextChild(
   turn: Turn,
-  { path, iteration, attempt, round = 0 }: LiveExecution,
+  execution: LiveExecution,
   error: WorkflowError,
   retry: NonNullable<SubWorkflowStep["retry"]>,
-): number | undefined {
+): number | WorkflowError | undefined {
+  const { path, iteration, attempt, round = 0 } = execution;
   const policy = resolveRetryPolicy(retry);
   if (policy.nonRetryableErrors.includes(error.type)) return undefined;
+  const made = attempt - round;
+  if (made >= policy.maxAttempts) return undefined;
+  const current = stepOf(turn, execution.stepId) as SubWorkflowStep;
+  const evaluated = evaluatedPolicy(turn, execution, current, policy);
+  if ("kind" in evaluated) return evaluated;
   const random = spread(`${turn.state.id}.${path}.${iteration}.${attempt}`);
-  return nextAttemptDelayMs(policy, attempt - round, random);
+  return nextAttemptDelayMs(evaluated, made, random);
 }
 
 function retryLater(

@@ -14,6 +14,7 @@ import { abortAttempt, callOf, requestJob } from "./dispatch.ts";
 import { failPoisoned } from "./end.ts";
 import { after, clockMs, isValueError } from "./evaluate.ts";
 import { settleCompleted, settleFailed } from "./execution.ts";
+import { evaluatedPolicy } from "./retry-interval.ts";
 import { putLive, removeLive } from "./live-executions.ts";
 import { hold, isPaused, pauseExhausted } from "./pause.ts";
 import { dropTimer, setTimer } from "./set-timers.ts";
@@ -105,7 +106,8 @@ function retryOrFail(
   retry: RetryPolicy | undefined,
 ): void {
   const delayMs = retry && delayOfNextAttempt(turn, execution, error, retry);
-  if (delayMs !== undefined) retryLater(turn, execution, error, delayMs);
+  if (typeof delayMs === "object") failForGood(turn, execution, delayMs);
+  else if (delayMs !== undefined) retryLater(turn, execution, error, delayMs);
   else if (retry !== undefined && isParked(turn, execution, error, retry))
     park(turn, execution, error);
   else failForGood(turn, execution, error);
@@ -142,13 +144,18 @@ export function failForGood(turn: Turn, execution: LiveExecution, error: Workflo
 
 function delayOfNextAttempt(
   turn: Turn,
-  { path, iteration, attempt, round = 0 }: LiveExecution,
+  execution: LiveExecution,
   error: WorkflowError,
   retry: RetryPolicy,
-): number | undefined {
+): number | WorkflowError | undefined {
+  const { path, iteration, attempt, round = 0 } = execution;
   if (retry.nonRetryableErrors.includes(error.type)) return undefined;
+  const made = attempt - round;
+  if (made >= retry.maxAttempts) return undefined;
+  const policy = evaluatedPolicy(turn, execution, callOf(turn, execution), retry);
+  if ("kind" in policy) return policy;
   const random = spread(`${turn.state.id}.${path}.${iteration}.${attempt}`);
-  return nextAttemptDelayMs(retry, attempt - round, random);
+  return nextAttemptDelayMs(policy, made, random);
 }
 
 /** The schedule-to-start clock begins again when the next attempt becomes due. */

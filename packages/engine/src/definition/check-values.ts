@@ -1,4 +1,4 @@
-import type { Expression, Json, Roots } from "@millrace/expressions";
+import type { Expression, Json, Roots, Template } from "@millrace/expressions";
 import { anything, described, inspect } from "@millrace/expressions";
 import { defaultRetryPolicy } from "../retry.ts";
 import type { ReadsFound } from "./check-reads.ts";
@@ -219,7 +219,7 @@ interface StepContext {
   /** For what is evaluated when it is entered. */
   readonly entering: Check;
   readonly list: ProblemList;
-  readonly longest: number;
+  readonly longest: number | Template;
   readonly outline: Outline;
 }
 
@@ -328,7 +328,7 @@ function checkSubWorkflow({ fields, path }: StepOutline, context: StepContext): 
 function checkTaskCall(
   fields: Fields,
   path: string,
-  longest: number,
+  longest: number | Template,
   check: Check,
   list: ProblemList,
 ): void {
@@ -430,20 +430,20 @@ function checkErrorHandlers(handlers: unknown, path: string, list: ProblemList):
 function checkRetry(
   fields: Fields,
   path: string,
-  longest: number,
+  longest: number | Template,
   check: Check,
   list: ProblemList,
 ): void {
   const initial = check.text(`${path}/initialInterval`, fields["initialInterval"], readInterval);
   const max = check.text(`${path}/maxInterval`, fields["maxInterval"], readInterval) ?? longest;
-  if (initial !== undefined && initial > max) {
+  if (typeof initial === "number" && typeof max === "number" && initial > max) {
     const message = `this is longer than maxInterval, which is ${max / 1_000} s and holds; raise maxInterval too`;
     list.warn(`${path}/initialInterval`, "INTERVAL_CAPPED", message);
   }
 }
 
 /** Milliseconds of the definition's own `maxInterval`, else of the default. */
-function longestInterval(fields: Fields): number {
+function longestInterval(fields: Fields): number | Template {
   const { maxInterval } = fieldsOf(fields["retry"]);
   const own = typeof maxInterval === "string" ? readInterval(maxInterval).value : undefined;
   return own ?? defaultRetryPolicy.maxIntervalMs;

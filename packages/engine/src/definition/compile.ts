@@ -10,7 +10,7 @@ import type {
 import type { EqualityConjunct } from "@millrace/expressions";
 import { equalityConjuncts } from "@millrace/expressions";
 import { DefinitionError } from "../errors.ts";
-import type { RetryPolicy } from "../retry.ts";
+import type { RetryInterval, RetryPolicy } from "../retry.ts";
 import type {
   CancellationTrigger,
   Clocks,
@@ -22,6 +22,7 @@ import type {
   EventMatcher,
   EventWaitStep,
   StartTrigger,
+  RetryTemplates,
   Step,
   TaskCall,
   Transitions,
@@ -94,7 +95,7 @@ export function compileDefinition(document: WorkflowDefinition, version: number)
     variables: document.variables ?? {},
     output,
     timeout: optional(document.timeout, readDuration),
-    retry: compileRetry(document.retry),
+    ...compileRetry(document.retry, "DEFINITION"),
     priority: document.priority ?? 0,
     size: drafts.filter(({ lineage }) => lineage.every(isBranch)).length,
   };
@@ -233,7 +234,8 @@ function compileStep(document: StepDocument, { lineage, names }: Surroundings): 
         version: document.version,
         input: read(document.input, readValue),
         detached: document.detached ?? false,
-        retry: document.retry && compileRetry(document.retry),
+        ...compileRetry(document.retry, "STEP", names),
+        ...(document.retry === undefined && { retry: undefined }),
       };
     case "EMIT_EVENT":
       return {
@@ -296,7 +298,7 @@ function compileTaskCall(document: TaskCallDocument, names: Names = []): TaskCal
     input: read(document.input, readInput),
     queue: defaultQueue,
     priority: undefined,
-    retry: compileRetry(document.retry),
+    ...compileRetry(document.retry, "STEP", names),
     ...compileClocks(document, names),
     scheduleTimeout: read(document.scheduleTimeout, readDuration),
     heartbeatTimeout: read(document.heartbeatTimeout, readDuration),
@@ -413,17 +415,25 @@ function compileCompensation(
 }
 
 /** Only the fields that are given, so that they merge with those of other layers. */
-function compileRetry(document: RetryDocument | undefined): Partial<RetryPolicy> {
-  if (document === undefined) return {};
+function compileRetry(
+  document: RetryDocument | undefined,
+  layer: Exclude<RetryInterval, number>,
+  names: Names = [],
+): { retry: Partial<RetryPolicy>; retryIntervals: RetryTemplates } {
+  if (document === undefined) return { retry: {}, retryIntervals: {} };
   const { initialInterval, maxInterval, ...same } = document;
-  const policy = {
-    ...same,
-    initialIntervalMs: optional(initialInterval, readInterval),
-    maxIntervalMs: optional(maxInterval, readInterval),
+  const read = readerWith(names);
+  const intervals = Object.entries({
+    initialIntervalMs: read(initialInterval, readInterval),
+    maxIntervalMs: read(maxInterval, readInterval),
+  });
+  const policy = Object.entries(same).concat(
+    intervals.map(([key, value]) => [key, typeof value === "object" ? layer : value]) as never,
+  );
+  return {
+    retry: Object.fromEntries(policy.filter(([, value]) => value !== undefined)),
+    retryIntervals: Object.fromEntries(intervals.filter(([, value]) => typeof value === "object")),
   };
-  return Object.fromEntries(
-    Object.entries(policy).filter(([, value]) => value !== undefined),
-  ) as Partial<RetryPolicy>;
 }
 
 function stepsOnCycles(drafts: readonly Draft[]): ReadonlySet<string> {

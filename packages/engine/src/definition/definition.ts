@@ -2,6 +2,12 @@ import type { EqualityConjunct, Expression, Json, Template } from "@millrace/exp
 import type { RetryPolicy } from "../retry.ts";
 import type { Duration } from "./duration.ts";
 
+/** The intervals of a retry policy that are expressions; each gives an ISO-8601 duration. */
+export interface RetryTemplates {
+  readonly initialIntervalMs?: Template;
+  readonly maxIntervalMs?: Template;
+}
+
 /**
  * A workflow definition in the form that decisions work on: the graph by step id, every expression
  * parsed. It is made once per version by `compileDefinition` and never changes.
@@ -24,6 +30,7 @@ export interface Definition {
   readonly output: Template | undefined;
   readonly timeout: DurationValue | undefined;
   readonly retry: Partial<RetryPolicy>;
+  readonly retryIntervals: RetryTemplates;
   readonly priority: number;
   /** Number of steps, for progress: those inside a MAP run once an item and are not counted. */
   readonly size: number;
@@ -90,6 +97,7 @@ export interface TaskCall extends Clocks {
   readonly queue: string;
   readonly priority: number | undefined;
   readonly retry: Partial<RetryPolicy>;
+  readonly retryIntervals: RetryTemplates;
   readonly scheduleTimeout: DurationValue | undefined;
   readonly heartbeatTimeout: DurationValue | undefined;
 }
@@ -180,6 +188,7 @@ export interface SubWorkflowStep extends StepBase, Clocks {
   readonly detached: boolean;
   /** Undefined: a child that fails is not tried again. */
   readonly retry: Partial<RetryPolicy> | undefined;
+  readonly retryIntervals: RetryTemplates;
 }
 
 export interface EndStep extends StepBase {

@@ -1,4 +1,4 @@
-import type { Scope } from "@millrace/expressions";
+import type { Scope, Template } from "@millrace/expressions";
 import { BadValueError } from "../errors.ts";
 import type { DurationValue } from "./definition.ts";
 
@@ -132,6 +132,20 @@ export function resolveDuration(value: DurationValue, scope: Scope): Duration {
 /** Milliseconds that a definition's duration lasts from `from`; see `resolveDuration`. */
 export function durationMs(value: DurationValue, scope: Scope, from: Date): number {
   return durationToMs(resolveDuration(value, scope), from);
+}
+
+export const monthsInInterval =
+  "has years or months, whose length is not fixed; give a retry interval in weeks, days or less";
+
+/**
+ * Milliseconds of a retry interval that is an expression.
+ *
+ * @throws ExpressionError, BadValueError
+ */
+export function intervalMs(template: Template, scope: Scope): number {
+  const duration = resolveDuration({ template }, scope);
+  if (duration.months === 0) return duration.ms;
+  throw new BadValueError(`the retry interval ${monthsInInterval}`);
 }
 
 /** Ceiling of `0.<digits>` units, exact where floating point is not (`1.1 * 1000`). */

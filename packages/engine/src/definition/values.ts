@@ -15,7 +15,7 @@ import {
 } from "@millrace/expressions";
 import { pointer } from "@millrace/contract";
 import type { DurationValue } from "./definition.ts";
-import { isRefusal, parseDuration } from "./duration.ts";
+import { isRefusal, monthsInInterval, parseDuration } from "./duration.ts";
 import { eventNameProblem, isReservedName, parsePattern, reservedName } from "./pattern.ts";
 import type { ProblemCode, WarningCode } from "./problem.ts";
 import { parseTime } from "./time.ts";
@@ -144,18 +144,17 @@ export function readDuration(text: string, names = noNames): Reading<DurationVal
   return faulty("BAD_DURATION", `${quote(text)} ${duration.problem}${hint}`);
 }
 
-/** Milliseconds of a retry interval, which counts in weeks at most and is the same for all. */
-export function readInterval(text: string): Reading<number> {
-  if (text.includes("${")) {
-    return faulty("NOT_SUPPORTED_YET", notYet("an expression in a retry interval"));
+/** Milliseconds of a retry interval, which counts in weeks at most, or the expression that gives it. */
+export function readInterval(text: string, names = noNames): Reading<number | Template> {
+  const { value, ...rest } = readDuration(text, names);
+  if (value === undefined) return rest;
+  const known = "template" in value ? knownValue(value.template) : undefined;
+  const duration = "duration" in value ? value.duration : parseDuration(String(known?.value));
+  const isKnown = "duration" in value || known !== undefined;
+  if (isKnown && !isRefusal(duration) && duration.months > 0) {
+    return faulty("BAD_DURATION", `${quote(text)} ${monthsInInterval}`);
   }
-  const duration = parseDuration(text);
-  if (isRefusal(duration)) return faulty("BAD_DURATION", `${quote(text)} ${duration.problem}`);
-  if (duration.months > 0) {
-    const message = `${quote(text)} has years or months, whose length is not fixed; give a retry interval in weeks, days or less`;
-    return faulty("BAD_DURATION", message);
-  }
-  return sound(duration.ms);
+  return { ...rest, value: "duration" in value ? value.duration.ms : value.template };
 }
 
 /** An ISO-8601 time, a text with `${…}` that gives one, or an expression that does. */

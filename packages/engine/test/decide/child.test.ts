@@ -219,6 +219,19 @@ describe("a child that failed", () => {
     expect(simulation.snapshot.status).toBe("FAILED");
   });
 
+  test.each([
+    ["${ input.pause ?? 'PT5S' }", "RETRYING", null],
+    ["${ input.pause ?? 'soon' }", "FAILED", "EXPRESSION"],
+  ])("waits for the interval that %s gives", (initialInterval, status, kind) => {
+    const simulation = simulate(definition({ maxAttempts: 2, initialInterval, jitter: "NONE" }));
+    simulation.start();
+
+    simulation.endChild("pay", failed);
+
+    expect(simulation.row("pay")?.status).toBe(status);
+    expect(simulation.snapshot.error?.kind ?? null).toBe(kind);
+  });
+
   test("is followed by another child, after a while", () => {
     const simulation = simulate(
       definition({ maxAttempts: 2, initialInterval: "PT5S", jitter: "NONE" }),

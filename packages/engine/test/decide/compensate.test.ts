@@ -433,3 +433,22 @@ test("a compensation step in flight is not disturbed by a second cancel", () => 
 
   expect(simulation.cancel("again").snapshot).toBe(snapshot);
 });
+
+test.each([
+  ["${ workflow.input.pause ?? 'PT6S' }", [6_000]],
+  ["${ workflow.input.pause ?? 'soon' }", []],
+])(
+  "a retry interval of a compensation step, %s, is evaluated when it failed",
+  (interval, delays) => {
+    const retry = { maxAttempts: 2, initialInterval: interval, jitter: "NONE" };
+    const simulation = done(saga({ undo_c: { retry } }));
+    simulation.cancel();
+
+    const { commands } = simulation.fail("undo_c");
+
+    const waits = commands.flatMap((each) =>
+      each.kind === "dispatch" && each.attempt === 2 ? each.delayMs : [],
+    );
+    expect(waits).toEqual(delays);
+  },
+);

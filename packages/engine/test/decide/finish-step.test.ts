@@ -332,3 +332,39 @@ test("two runs of one instance spread their retries alike, two instances do not"
   expect(delayOf("one")).toEqual(delayOf("one"));
   expect(delayOf("one")).not.toEqual(delayOf("two"));
 });
+
+describe("a retry interval that is an expression", () => {
+  const pause = "${ input.pause ?? 'PT7S' }";
+  const delayOf = (simulation: Simulation): unknown =>
+    simulation.fail("a").commands.flatMap((each) => (each.kind === "dispatch" ? each.delayMs : []));
+
+  test.each([
+    ["of the step", { initialInterval: pause, jitter: "NONE" }, {}, 7_000],
+    ["of the definition", {}, { initialInterval: pause, jitter: "NONE" }, 7_000],
+    ["of both", { initialInterval: "PT2S", jitter: "NONE" }, { initialInterval: pause }, 2_000],
+    [
+      "as the longest",
+      { initialInterval: "PT9S", jitter: "NONE" },
+      { maxInterval: "${ 'PT' + '3S' }" },
+      3_000,
+    ],
+  ])("%s is evaluated when the attempt has failed", (_, own, outer, delayMs) => {
+    const simulation = running({ retry: own }, { retry: outer } as never);
+
+    expect(delayOf(simulation)).toEqual([delayMs]);
+  });
+
+  test.each(["${ input.none ?? 'soon' }", "P${ input.none ?? 1 }M", "${ input.none }"])(
+    "that has no good value, %s, fails the step at once",
+    (interval) => {
+      const simulation = running({ retry: { initialInterval: interval } });
+
+      simulation.fail("a");
+
+      expect(simulation.snapshot).toMatchObject({
+        status: "FAILED",
+        error: { kind: "EXPRESSION", stepId: "a", attempt: 1 },
+      });
+    },
+  );
+});
