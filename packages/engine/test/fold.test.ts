@@ -77,3 +77,29 @@ test("an expression that sees a step RUNNING sees it so in a replay", () => {
   expect(simulation.snapshot.variables).toEqual({ b: "RUNNING" });
   expect(folded.snapshot).toEqual(simulation.snapshot);
 });
+
+test("a retry interval that is an expression, and reads another step, comes out the same", () => {
+  const reading = define({
+    retry: { initialInterval: "${ steps.a.output ?? 'PT1S' }" },
+    steps: [
+      { stepId: "a", transitions: { default: "b" } },
+      { stepId: "b", onError: [{ errors: ["*"], to: "c" }] },
+      { stepId: "c" },
+    ],
+  });
+  for (const [output, status] of [
+    ["PT5S", "RETRYING"],
+    ["soon", "FAILED"],
+  ] as const) {
+    const simulation = simulate(reading);
+    simulation.start();
+    simulation.succeed("a", output);
+    simulation.fail("b");
+
+    const folded = fold(reading, created(reading).instance.snapshot, simulation.history);
+
+    expect(folded.snapshot).toEqual(simulation.snapshot);
+    expect(simulation.row("b")?.status).toBe(status);
+    expect(simulation.row("c") !== undefined).toBe(status === "FAILED");
+  }
+});
