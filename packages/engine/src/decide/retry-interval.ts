@@ -1,3 +1,4 @@
+import { defined } from "../assert.ts";
 import type { RetryTemplates } from "../definition/definition.ts";
 import { intervalMs } from "../definition/duration.ts";
 import type { EvaluatedPolicy, RetryInterval, RetryPolicy } from "../retry.ts";
@@ -19,8 +20,7 @@ export function evaluatedPolicy(
   const ms = (key: keyof RetryTemplates, interval: RetryInterval): number => {
     if (typeof interval === "number") return interval;
     const layer = interval === "STEP" ? retryIntervals : turn.definition.retryIntervals;
-    const template = layer[key];
-    if (template === undefined) throw new Error(`no expression of the ${interval} gives ${key}`);
+    const template = defined(layer[key], `expression for ${key}`);
     return intervalMs(template, scopeFor(turn, template, execution));
   };
   try {

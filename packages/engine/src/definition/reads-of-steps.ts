@@ -128,6 +128,7 @@ function readsOfType(step: Draft): readonly (Reads | undefined)[] {
   }
 }
 
+/** Without the intervals of its retries: only an attempt that fails reads them. */
 function readsOnLeaving(step: Draft, output: Template | undefined): Reads | undefined {
   const mayEnd = step.type === "END" || step.transitions.default === undefined;
   return merged([
