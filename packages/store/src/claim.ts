@@ -3,7 +3,7 @@ import { instanceColumns, snapshotOf } from "./instance-row.ts";
 import type { InstanceRow } from "./instance-row.ts";
 import { jsonText, parseJson } from "./json.ts";
 import type { Json } from "./json.ts";
-import { prepared, run, type Db } from "./statement.ts";
+import { overRows, run, type Db } from "./statement.ts";
 import { rowSource } from "./unnest.ts";
 
 /** What a job says, and what the worker that got it says of itself and of the task. */
@@ -71,7 +71,7 @@ export async function claimSteps(
   const claimed: (Claimed | undefined)[] = requests.map(() => undefined);
   if (requests.length === 0) return claimed;
   const indexed = requests.map((request, ix) => ({ ix, request }));
-  const rows = await run<ClaimRow>(db, claim, source.values(indexed));
+  const rows = await run<ClaimRow>(db, ...claim(indexed));
   for (const row of rows) claimed[row.ix] = { step: stepOf(row), snapshot: snapshotOf(row) };
   return claimed;
 }
@@ -113,12 +113,13 @@ const source = rowSource<{ readonly ix: number; readonly request: ClaimRequest }
 const timeout = "coalesce(s.timeout_ms, x.timeout_ms)";
 const heartbeat = "coalesce(s.heartbeat_timeout_ms, x.heartbeat_ms)";
 
-const claim = prepared(
+const claim = overRows(
   "claim",
-  `with taken as materialized (
+  source,
+  (from) => `with taken as materialized (
     select x.*
     from (
-      select * from ${source.from("x", 1)}
+      select * from ${from("x")}
       order by tenant_id collate "C", instance_id, path collate "C", iteration) x
     cross join lateral (
       select 1 from step_executions s

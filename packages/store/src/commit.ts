@@ -42,6 +42,8 @@ export interface Commit {
     readonly metadata: Json;
     readonly deadline: Date | null;
     readonly idempotency?: { readonly key: string; readonly bodyHash: string };
+    /** It is a conflict where the definition has a later version by now: nobody asked before. */
+    readonly ifLatest?: boolean;
   };
 }
 

@@ -114,12 +114,14 @@ export async function latestVersion(
   return row?.version;
 }
 
-const latest = prepared(
-  "latest_version",
-  `select version from workflow_definitions
-  where tenant_id in ($1, '${sharedTenant}') and id = $2
-  order by tenant_id = $1 desc, version desc limit 1`,
-);
+/** The version that a start without one gets: the tenant's own before the shared one. SQL. */
+export function latestVersionOf(tenantId: string, id: string): string {
+  return `select version from workflow_definitions
+  where tenant_id in (${tenantId}, '${sharedTenant}') and id = ${id}
+  order by tenant_id = ${tenantId} desc, version desc limit 1`;
+}
+
+const latest = prepared("latest_version", latestVersionOf("$1", "$2"));
 
 /** The version that was the latest at `at`; where there was none yet, the latest now. */
 export async function versionAt(

@@ -2,7 +2,7 @@ import type { Snapshot } from "@millrace/engine";
 import type { Key } from "./commit.ts";
 import { instanceColumns, snapshotOf } from "./instance-row.ts";
 import type { InstanceRow } from "./instance-row.ts";
-import { prepared, run } from "./statement.ts";
+import { overRows, prepared, run } from "./statement.ts";
 import type { Db } from "./statement.ts";
 import { rowSource } from "./unnest.ts";
 
@@ -23,7 +23,7 @@ export async function loadInstances(
   db: Db,
   keys: readonly Key[],
 ): Promise<ReadonlyMap<string, Snapshot>> {
-  const rows = await run<InstanceRow>(db, manyInstances, keySource.values(keys));
+  const rows = await run<InstanceRow>(db, ...manyInstances(keys));
   return new Map(
     rows.map((row) => [
       keyName({ tenantId: row.i_tenant_id, instanceId: row.i_id }),
@@ -41,9 +41,10 @@ export const keySource = rowSource<Key>({
   instance_id: { type: "uuid", of: ({ instanceId }) => instanceId },
 });
 
-const manyInstances = prepared(
+const manyInstances = overRows(
   "load_instances",
-  `select ${instanceColumns} from ${keySource.from("x", 1)}
+  keySource,
+  (from) => `select ${instanceColumns} from ${from("x")}
   join workflow_instances i on i.tenant_id = x.tenant_id and i.id = x.instance_id`,
 );
 

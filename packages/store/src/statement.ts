@@ -1,6 +1,7 @@
 import { CompiledQuery } from "kysely";
 import type { Kysely, Transaction } from "kysely";
 import type { Database } from "./tables.ts";
+import type { RowSource } from "./unnest.ts";
 
 /** The database, or a transaction on it: what every function of this package takes first. */
 export type Db = Kysely<Database> | Transaction<Database>;
@@ -12,6 +13,33 @@ export type Db = Kysely<Database> | Transaction<Database>;
  */
 export function prepared(name: string, text: string): string {
   return `/*${name}*/ ${text}`;
+}
+
+/**
+ * A statement over rows, with a text of its own for one row alone (`fromOne`, unnest.ts).
+ *
+ * @param write Given the rows as they stand in `from`.
+ * @returns Text and parameters for some rows.
+ */
+export function overRows<Row>(
+  name: string,
+  source: RowSource<Row>,
+  write: (from: (alias: string) => string) => string,
+): (rows: readonly Row[]) => readonly [text: string, values: readonly (string | null)[]] {
+  const many = prepared(
+    name,
+    write((alias) => source.from(alias, 1)),
+  );
+  const alone = prepared(
+    `${name}_1`,
+    write((alias) => source.fromOne(alias, 1)),
+  );
+  return (rows) => {
+    const [row] = rows;
+    return row !== undefined && rows.length === 1
+      ? [alone, source.valuesOfOne(row)]
+      : [many, source.values(rows)];
+  };
 }
 
 /** The name of a prepared statement; undefined for any other. */

@@ -34,6 +34,38 @@ test("the same definition again is a no-op, another content the next version", a
   expect(latest.body).toMatchObject({ version: 2, name: "Twice" });
 });
 
+test("a start without a version takes the one that was registered last, also for what its input may be", async () => {
+  const define = (property: string) =>
+    api.call("PUT", "/v1/definitions/moving", {
+      ...echo,
+      id: "moving",
+      inputSchema: { type: "object", required: [property] },
+    });
+  const begin = (input: object, key?: string) =>
+    start({ workflowId: "moving", input }, key === undefined ? {} : { "idempotency-key": key });
+
+  await define("a");
+  const first = await begin({ a: 1 });
+  await define("b");
+  const together = await Promise.all([
+    begin({ b: 1 }, "k"),
+    begin({ a: 1, b: 2 }),
+    begin({ a: 1 }),
+  ]);
+  await define("c");
+  const again = await begin({ b: 1 }, "k");
+  const last = await begin({ a: 1, b: 1, c: 1 }, "other");
+
+  expect(first.body).toMatchObject({ workflowVersion: 1 });
+  expect(together.map(({ status, body }) => [status, body.workflowVersion])).toEqual([
+    [201, 2],
+    [201, 2],
+    [422, undefined],
+  ]);
+  expect(again).toMatchObject({ status: 200, body: { id: together[0]?.body.id } });
+  expect(last).toMatchObject({ status: 201, body: { workflowVersion: 3 } });
+});
+
 test("a dry run says what a registration would, and registers nothing", async () => {
   const validate = (document: object) => api.call("POST", "/v1/definitions/validate", document);
 

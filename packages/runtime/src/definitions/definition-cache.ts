@@ -18,6 +18,13 @@ export interface DefinitionCache {
   get(tenantId: string, workflowId: string, version: number): Promise<KnownDefinition>;
   /** The version that a start without one gets. @throws WorkflowNotFoundError */
   latest(tenantId: string, workflowId: string): Promise<KnownDefinition>;
+  /**
+   * The version that was the latest when this process last asked. Whoever goes by it has it checked
+   * where it matters (`ifLatest`), and asks `latest` where it is no longer so.
+   *
+   * @throws WorkflowNotFoundError
+   */
+  assumedLatest(tenantId: string, workflowId: string): Promise<KnownDefinition>;
   /** The version that was the latest at `at`, if there was one. @throws WorkflowNotFoundError */
   latestAt(tenantId: string, workflowId: string, at: Date): Promise<KnownDefinition>;
 }
@@ -28,6 +35,7 @@ const keptVersions = 1_000;
 export function openDefinitionCache(db: Db): DefinitionCache {
   const known = new Map<string, Promise<KnownDefinition>>();
   const shareLatest = shareCalls<number | undefined>();
+  const assumed = new Map<string, number>();
 
   function keep(key: string, make: () => Promise<KnownDefinition>): Promise<KnownDefinition> {
     const kept = known.get(key);
@@ -57,13 +65,23 @@ export function openDefinitionCache(db: Db): DefinitionCache {
     return keep(key, () => load(tenantId, workflowId, version));
   }
 
+  async function latest(tenantId: string, workflowId: string) {
+    const name = JSON.stringify([tenantId, workflowId]);
+    const version = await shareLatest(name, () => latestVersion(db, tenantId, workflowId));
+    if (version === undefined) throw new WorkflowNotFoundError(workflowId);
+    if (assumed.size >= keptVersions) assumed.clear();
+    assumed.set(name, version);
+    return get(tenantId, workflowId, version);
+  }
+
   return {
     get,
-    async latest(tenantId, workflowId) {
-      const name = JSON.stringify([tenantId, workflowId]);
-      const version = await shareLatest(name, () => latestVersion(db, tenantId, workflowId));
-      if (version === undefined) throw new WorkflowNotFoundError(workflowId);
-      return get(tenantId, workflowId, version);
+    latest,
+    assumedLatest(tenantId, workflowId) {
+      const version = assumed.get(JSON.stringify([tenantId, workflowId]));
+      return version === undefined
+        ? latest(tenantId, workflowId)
+        : get(tenantId, workflowId, version);
     },
     async latestAt(tenantId, workflowId, at) {
       const name = JSON.stringify([tenantId, workflowId, at]);

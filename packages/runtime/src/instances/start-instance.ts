@@ -1,7 +1,8 @@
 import { createHash } from "node:crypto";
 import type { JsonObject } from "@millrace/engine";
 import { canonicalJson, instanceReadOf, readInstance } from "@millrace/store";
-import type { Commit, InstanceRead, Json } from "@millrace/store";
+import type { Commit, CommitOutcome, InstanceRead, Json } from "@millrace/store";
+import type { KnownDefinition } from "../definitions/definition-cache.ts";
 import { IdempotencyConflictError, InvalidInputError } from "../errors.ts";
 import { firstCommit } from "../first-commit.ts";
 import { newInstanceId } from "../ids.ts";
@@ -38,8 +39,7 @@ export async function startInstance(
   request: StartRequest,
   idempotencyKey?: string,
 ): Promise<Started> {
-  const commit = await draftStart(services, caller, request, idempotencyKey);
-  const outcome = await services.create(commit);
+  const { commit, outcome } = await createInstance(services, caller, request, idempotencyKey);
   if (outcome.kind === "idempotent") {
     const instance = await replay(services, caller, commit, outcome);
     return { instance, replayed: true };
@@ -65,27 +65,55 @@ export async function startInstances(
   );
 }
 
-async function draftStart(
+/**
+ * Most starts take the version that was the latest when last asked, and the statement that creates the
+ * instance checks that it still is: a round trip less than asking each time.
+ */
+async function createInstance(
+  services: Services,
+  caller: Caller,
+  request: StartRequest,
+  idempotencyKey: string | undefined,
+): Promise<{ readonly commit: Commit; readonly outcome: CommitOutcome }> {
+  const { definitions } = services;
+  const { workflowId, version } = request;
+  const key = [caller.tenantId, workflowId] as const;
+  if (version === undefined) {
+    const assumed = await definitions.assumedLatest(...key);
+    if (problemsOf(assumed, request).length === 0) {
+      const commit = draftStart(services, caller, request, idempotencyKey, assumed, true);
+      const outcome = await services.create(commit);
+      if (outcome.kind !== "conflict") return { commit, outcome };
+    }
+  }
+  const known = await (version === undefined
+    ? definitions.latest(...key)
+    : definitions.get(...key, version));
+  const problems = problemsOf(known, request);
+  if (problems.length > 0) throw new InvalidInputError(workflowId, problems);
+  const commit = draftStart(services, caller, request, idempotencyKey, known, false);
+  return { commit, outcome: await services.create(commit) };
+}
+
+function problemsOf({ checkInput }: KnownDefinition, { input = {} }: StartRequest) {
+  return checkInput(input);
+}
+
+function draftStart(
   services: Services,
   { tenantId, actor }: Caller,
   request: StartRequest,
   idempotencyKey: string | undefined,
-): Promise<Commit> {
-  const { workflowId, version } = request;
-  const { definition, checkInput } = await (version === undefined
-    ? services.definitions.latest(tenantId, workflowId)
-    : services.definitions.get(tenantId, workflowId, version));
-  const input = request.input ?? {};
-  const problems = checkInput(input);
-  if (problems.length > 0) throw new InvalidInputError(workflowId, problems);
-
+  { definition }: KnownDefinition,
+  ifLatest: boolean,
+): Commit {
   const now = services.clock.now();
   const startAt = request.startAt === undefined ? now : new Date(request.startAt);
   return firstCommit(definition, {
     instance: {
       id: newInstanceId(now),
       tenantId,
-      input,
+      input: request.input ?? {},
       correlationId: request.correlationId ?? null,
       userId: request.userId ?? null,
       priority: request.priority ?? null,
@@ -98,6 +126,7 @@ async function draftStart(
     create: {
       metadata: request.metadata ?? null,
       deadline: request.deadline === undefined ? null : new Date(request.deadline),
+      ifLatest,
       ...(idempotencyKey !== undefined && {
         idempotency: { key: idempotencyKey, bodyHash: hashOf(request) },
       }),

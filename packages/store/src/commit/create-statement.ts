@@ -1,4 +1,5 @@
 import type { ParentLink } from "@millrace/engine";
+import { latestVersionOf } from "../definitions.ts";
 import { jsonText } from "../json.ts";
 import type { Db } from "../statement.ts";
 import { rowSource } from "../unnest.ts";
@@ -24,6 +25,10 @@ export function createStatement(drafts: readonly Draft[], shapesOf: Db | undefin
   const parameters = openParameters(drafts);
   const commits = parameters.add(commitSource);
   const news = parameters.add(createSource);
+  const assumed = parameters.addRows(assumedSource, ({ commit }) =>
+    commit.create?.ifLatest === true ? [undefined] : [],
+  );
+  const isCurrent = assumed ? "x.ix <> all ((select ixs from outdated)::integer[])" : "true";
   const keys = parameters.addRows(keySource, ({ commit }) =>
     commit.create?.idempotency === undefined ? [] : [commit.create.idempotency],
   );
@@ -33,7 +38,8 @@ export function createStatement(drafts: readonly Draft[], shapesOf: Db | undefin
   const { sections, remember } = childWrites(parameters, drafts, shapesOf);
   const signals = childSignalWrites(parameters);
 
-  const text = `with ${keys ? `${insertKeys(keys("x"))},` : ""}
+  const text = `with ${assumed ? `${findOutdated(assumed)},` : ""}
+  ${keys ? `${insertKeys(keys("x"), isCurrent)},` : ""}
   ${begins ? `${lockBegun(begins)},` : ""}
   created as (
     insert into workflow_instances (
@@ -49,7 +55,7 @@ export function createStatement(drafts: readonly Draft[], shapesOf: Db | undefin
     from ${commits("x")}
     join ${news("n")} using (ix)
     ${begins ? `left join ${begins("b")} using (ix)` : ""}
-    where true ${begins ? `and (b.ix is null or ${isBegun})` : ""}
+    where ${isCurrent} ${begins ? `and (b.ix is null or ${isBegun})` : ""}
     ${keys ? "and (not n.has_key or x.instance_id = any ((select array_agg(instance_id) from keyed)::uuid[]))" : ""}
     order by x.tenant_id, x.instance_id
     on conflict do nothing
@@ -64,10 +70,24 @@ export function createStatement(drafts: readonly Draft[], shapesOf: Db | undefin
   return parameters.statement("create", text, remember);
 }
 
-function insertKeys(from: string): string {
+/** The search is that of `latestVersion` (definitions.ts). */
+function findOutdated(from: From): string {
+  return `outdated as materialized (
+    select coalesce(array_agg(x.ix), '{}') as ixs from ${from("x")}
+    where x.workflow_version is distinct from (${latestVersionOf(from.tenantId, "x.workflow_id")}))`;
+}
+
+const assumedSource = rowSource<Owned<undefined>>({
+  ix: { type: "integer", of: ({ ix }) => ix },
+  workflow_id: { type: "text", of: ({ draft }) => draft.next.workflowId },
+  workflow_version: { type: "integer", of: ({ draft }) => draft.next.workflowVersion },
+});
+
+function insertKeys(from: string, isCurrent: string): string {
   return `keyed as (
     insert into idempotency_keys (tenant_id, key, body_hash, instance_id)
     select x.tenant_id, x.key, x.body_hash, x.instance_id from ${from}
+    where ${isCurrent}
     order by x.tenant_id, x.key
     on conflict do nothing
     returning instance_id)`;
@@ -119,6 +139,7 @@ const createSource = rowSource<Owned<undefined>>({
 });
 
 const keySource = rowSource<Owned<{ readonly key: string; readonly bodyHash: string }>>({
+  ix: { type: "integer", of: ({ ix }) => ix },
   tenant_id: { type: "text", of: ({ draft }) => draft.tenantId },
   instance_id: { type: "uuid", of: ({ draft }) => draft.instanceId },
   key: { type: "text", of: ({ row }) => row.key },
