@@ -114,6 +114,7 @@ function shown(operation: Operation, { status, body }: Answer): Partial<RequestR
     case "cancel":
     case "pause":
     case "resume":
+    case "retry":
     case "patch":
     case "look":
       return { seen: [seenOf(body as InstanceView)] };

@@ -99,6 +99,38 @@ const retried: WorkflowDefinition = {
   compensationSteps: [undo("before"), undo("after")],
 };
 
+/** Its operator has another round of attempts made. */
+const parked: WorkflowDefinition = {
+  ...retried,
+  id: "parked",
+  retry: { ...retry, onExhausted: "PAUSE" },
+};
+
+/** Fails, whoever retries it, until a variable says that it is mended. Nothing is undone by itself. */
+const fragile: WorkflowDefinition = {
+  id: "fragile",
+  retry,
+  variables: { mended: false },
+  compensateOnFailure: false,
+  steps: [
+    task("before", { next: "breaks" }),
+    task("breaks", {
+      next: "after",
+      saw: outputOf("before"),
+      input: { failures: "${ variables.mended ? 0 : 9 }" },
+    }),
+    task("after", { saw: outputOf("breaks") }),
+  ],
+  compensationSteps: [undo("before")],
+};
+
+const triggered: WorkflowDefinition = {
+  id: "triggered",
+  retry,
+  startTriggers: [{ eventPattern: "chaos.begin", correlationId: "${ event.payload.key }" }],
+  steps: [task("one", { next: "two" }), task("two", { saw: outputOf("one") })],
+};
+
 /** Nobody ever publishes it. */
 const hold: StepDocument = {
   stepId: "hold",
@@ -268,8 +300,16 @@ export const DEFINITIONS: readonly WorkflowDefinition[] = [
   waiting("wait_instance", { lookback: "instance" }),
   waiting("wait_lookback", { lookback: "PT10M" }),
   waiting("race", timedOut, [task("late")]),
+  waiting("rival", {
+    eventPattern: "chaos.one",
+    eventCondition: "event.payload.round === input.round",
+    deliver: "ONE",
+  }),
   delay,
   retried,
+  parked,
+  fragile,
+  triggered,
   saga,
   sagaTriggered,
   sagaOfBranches,

@@ -27,6 +27,10 @@ export interface CasePlan {
  *   an event.
  * - `paused` and `paused_wait` stand still for a while; the latter is sent its event meanwhile. `patched`
  *   gets a variable while it waits. `emitting` waits for what it publishes itself.
+ * - `parked` has its retries spent, and waits for its operator to resume or retry it. `mended` fails until
+ *   its operator has mended it, and is retried; `abandoned` fails and is cancelled.
+ * - `triggered`: an event starts it. The rivals of one round wait for events of which each is for one of
+ *   them alone; `rival_cancelled` is cancelled, perhaps with an event that it was given.
  * - `parent`: waits for a child; `parent_cancelled` is cancelled about then.
  */
 export const SCENARIOS = [
@@ -47,6 +51,13 @@ export const SCENARIOS = [
   "paused",
   "paused_wait",
   "patched",
+  "parked",
+  "mended",
+  "abandoned",
+  "triggered",
+  "rival",
+  "rival_too",
+  "rival_cancelled",
   "emitting",
   "parent",
   "parent_cancelled",
@@ -103,6 +114,24 @@ function planCase(random: Random, number: number, atMs: number, key: string): Ca
     case "paused_wait":
     case "patched":
       return plan("wait", {}, random.whole(0, 600));
+    case "parked":
+      return plan("parked", { failures: random.whole(3, 5) }, random.whole(0, 600));
+    case "mended":
+      return plan("fragile", {
+        // Rounds that fail before anybody mends it; and where it goes on: "" is where it failed.
+        inVain: random.whole(0, 1),
+        from: random.pick(["", "", "before", "breaks"]),
+      });
+    case "abandoned":
+      return plan("fragile", {}, random.whole(0, 600));
+    case "triggered":
+      return plan("triggered");
+    case "rival":
+    case "rival_too":
+    case "rival_cancelled": {
+      const round = Math.floor(number / SCENARIOS.length);
+      return plan("rival", { round }, random.whole(0, 1_000));
+    }
     case "emitting":
       return plan("emitting");
     case "parent":

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import type { InstanceView } from "@millrace/contract";
+import type { InstancePage, InstanceView, JsonValue } from "@millrace/contract";
 import { seenOf, stands, type Answer, type LoggingClient } from "./client.ts";
 import { chain } from "./definitions.ts";
 import type { CasePlan } from "./load-plan.ts";
@@ -120,8 +120,37 @@ async function drive(plan: CasePlan, client: LoggingClient, deadline: () => numb
     case "patched":
       await one.start();
       await one.until(({ waiting }) => waiting.includes("wait"));
-      await one.patch();
+      await one.patch({ note: plan.key });
       await one.publish();
+      break;
+    case "parked":
+      await one.start();
+      await one.until(({ status }) => status === "PAUSED");
+      await sleep(plan.pauseMs);
+      await one.change(plan.number % 2 === 0 ? "resume" : "retry");
+      break;
+    case "mended":
+      await one.start();
+      await mend(plan, one);
+      break;
+    case "abandoned":
+      await one.start();
+      await one.settled();
+      await sleep(plan.pauseMs);
+      await one.cancel();
+      break;
+    case "triggered":
+      await one.publish("chaos.begin", plan.input);
+      await one.found();
+      break;
+    case "rival":
+    case "rival_too":
+    case "rival_cancelled":
+      await one.start();
+      await one.until(({ waiting }) => waiting.includes("wait"));
+      await sleep(plan.pauseMs);
+      await one.publish("chaos.one", plan.input);
+      if (plan.scenario === "rival_cancelled") await one.cancel();
       break;
     case "parent_cancelled":
       await one.start();
@@ -146,6 +175,21 @@ async function drive(plan: CasePlan, client: LoggingClient, deadline: () => numb
   await one.settled();
 }
 
+/** An operator retries it, in vain at first where the plan says so, and mends it when it fails again. */
+async function mend({ input }: CasePlan, one: Case): Promise<void> {
+  const from = input["from"] === "" ? {} : { fromStepId: input["from"] };
+  if (input["inVain"] === 1) {
+    await one.settled();
+    await one.change("retry", from);
+  }
+  await one.settled();
+  await one.patch({ mended: true });
+  // A retry without an answer may come late, and be the one in vain.
+  while ((await one.settled()) === "FAILED") await one.change("retry", from);
+}
+
+type Case = ReturnType<typeof openCase>;
+
 function openCase(plan: CasePlan, client: LoggingClient, deadline: () => number) {
   const { number: caseNumber, key, workflowId, input } = plan;
   let id: string | undefined;
@@ -166,7 +210,7 @@ function openCase(plan: CasePlan, client: LoggingClient, deadline: () => number)
       subject: id ?? "",
       caseNumber,
     });
-  const change = async (operation: "cancel" | "pause" | "resume", body: object = {}) =>
+  const change = async (operation: "cancel" | "pause" | "resume" | "retry", body: object = {}) =>
     isOver()
       ? undefined
       : client.insist({
@@ -187,22 +231,36 @@ function openCase(plan: CasePlan, client: LoggingClient, deadline: () => number)
       id = idOf(await client.once(startOf()));
       return id !== undefined;
     },
-    publish: (pattern = "chaos.paid") =>
+    publish: (pattern = "chaos.paid", payload: CasePlan["input"] = { key }) =>
       client.insist({
         operation: "publish",
         method: "POST",
         path: "/v1/events",
         subject: `event-${key}`,
         caseNumber,
-        body: { id: `event-${key}`, pattern, payload: { key } },
+        body: { id: `event-${key}`, pattern, payload },
       }),
+    /** Looks for the instance that an event is to start, until it is there. */
+    async found() {
+      while (id === undefined && performance.now() < deadline()) {
+        const answer = await client.once({
+          operation: "watch",
+          method: "GET",
+          path: `/v1/instances?workflowId=${workflowId}&correlationId=${key}`,
+          subject: key,
+          caseNumber,
+        });
+        if (answer?.status === 200) id = (answer.body as InstancePage).items[0]?.id;
+        if (id === undefined) await sleep(200);
+      }
+    },
     change,
     cancel: () => change("cancel", { reason: "chaos" }),
-    /** Sets a variable, at the version that it has just read, until that was the latest. */
-    async patch() {
+    /** Sets variables, at the version that it has just read, until that was the latest. */
+    async patch(variables: Readonly<Record<string, JsonValue>>) {
       while (!isOver()) {
         const seen = seenIn(await look(0));
-        if (seen?.isSettled) return;
+        if (seen?.status === "COMPLETED" || seen?.status === "CANCELLED") return;
         const answer =
           seen &&
           (await client.once({
@@ -211,7 +269,7 @@ function openCase(plan: CasePlan, client: LoggingClient, deadline: () => number)
             path: `/v1/instances/${id}`,
             subject: id ?? "",
             caseNumber,
-            body: { state: { variables: { note: key } } },
+            body: { state: { variables } },
             ifMatch: seen.version,
           }));
         if (answer && stands(answer) && answer.status !== 412) return;
@@ -226,11 +284,14 @@ function openCase(plan: CasePlan, client: LoggingClient, deadline: () => number)
         await sleep(pauseMs);
       }
     },
+    /** As which it has settled; undefined when time is over. */
     async settled() {
       while (!isOver()) {
-        if (seenIn(await look(5))?.isSettled) return;
+        const seen = seenIn(await look(5));
+        if (seen?.isSettled) return seen.status;
         await sleep(200);
       }
+      return undefined;
     },
   };
 }

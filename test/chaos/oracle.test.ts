@@ -37,12 +37,15 @@ function forge(scenario: Scenario, index: number, tamper: (forgery: Forgery) => 
   const instances = quiet.instances
     .filter(({ view }) => view.correlationId === plan.key)
     .map(({ view, history }) => structuredClone({ view, viewAgain: view, history }));
-  const [{ view, history } = {}] = instances;
+  // Children bear its correlation id, too.
+  const own = instances.find(({ view: { workflowId } }) => workflowId === plan.workflowId);
+  const { view, history } = own ?? {};
+  const ids = new Set(instances.map(({ view: { id } }) => id));
   if (!view || !history) throw new Error(`the fixture has no instance of ${plan.key}`);
   const record = structuredClone({
     cases: [plan],
     requests: quiet.requests.filter(({ caseNumber }) => caseNumber === plan.number),
-    entries: quiet.entries.filter(({ instance }) => instance === view.id),
+    entries: quiet.entries.filter(({ instance }) => ids.has(instance)),
     faults: [],
   });
   const forgery = {
@@ -99,7 +102,323 @@ const lastChange = (history: Loose<HistoryEntry>[], type: string) =>
     type,
   );
 
+/** One more answer of that operation, with such a status, between `sentAt` and `answeredAt`. */
+function ask(
+  { requests, plan, view }: Forgery,
+  operation: RequestRecord["operation"],
+  status: number | undefined,
+  [sentAt, answeredAt]: readonly [number, number],
+): void {
+  requests.push({
+    caseNumber: plan.number,
+    operation,
+    subject: view.id,
+    status,
+    sentAt,
+    answeredAt,
+  });
+}
+
+/** When it became so, by the history: the n-th time. */
+function timeOf({ history }: Forgery, status: string, index = 0): number {
+  const changes = history.filter(
+    ({ type, data }) => type === "workflow.status" && (data as { to: string }).to === status,
+  );
+  return Date.parse(found(changes[index], status).at);
+}
+
+function without({ requests }: Forgery, operation: RequestRecord["operation"]): void {
+  const gone = requests.filter((each) => each.operation === operation);
+  for (const each of gone) requests.splice(requests.indexOf(each), 1);
+}
+
+/** Forged records of what a client that is in doubt may see, in which nothing is wrong. */
+const permitted: readonly [what: string, Scenario, (forgery: Forgery) => void][] = [
+  [
+    "a retry without an answer may have been one",
+    "mended",
+    ({ requests }) => {
+      const retry = found(
+        requests.find(({ operation }) => operation === "retry"),
+        "retry",
+      );
+      Object.assign(retry, { status: undefined, seen: [] });
+    },
+  ],
+  [
+    "so may a retry that was answered 503",
+    "mended",
+    ({ requests }) => {
+      const retry = found(
+        requests.findLast(({ operation }) => operation === "retry"),
+        "retry",
+      );
+      Object.assign(retry, { status: 503, seen: [] });
+    },
+  ],
+  [
+    "so may a cancel of a failed instance",
+    "abandoned",
+    ({ request }) => void Object.assign(request("cancel"), { status: undefined, seen: [] }),
+  ],
+];
+
+test.each(permitted)("in doubt is no violation: %s", (_what, scenario, tamper) => {
+  expect(judge(forge(scenario, 0, tamper))).toEqual([]);
+});
+
 const forgeries: readonly Case[] = [
+  [
+    "P2",
+    "a failed instance runs again, and nobody retried it",
+    "mended",
+    (f) => without(f, "retry"),
+  ],
+  [
+    "P2",
+    "it runs again, and the retry was refused",
+    "mended",
+    ({ request }) => void Object.assign(request("retry"), { status: 409, seen: [] }),
+  ],
+  [
+    "P2",
+    "it runs again twice, and was retried once",
+    "mended",
+    ({ requests }) => {
+      const [first] = requests.filter(({ operation }) => operation === "retry");
+      requests.splice(requests.indexOf(found(first, "retry")), 1);
+    },
+  ],
+  [
+    "P2",
+    "it ran again before anybody retried it",
+    "mended",
+    (forgery) => {
+      const retriedAt = timeOf(forgery, "RUNNING", 1);
+      Object.assign(forgery.request("retry"), { sentAt: retriedAt + 50 });
+    },
+  ],
+  [
+    "P2",
+    "it was seen FAILED, and RUNNING later, and was not retried in between",
+    "abandoned",
+    (forgery) => {
+      const look = structuredClone(
+        found(
+          forgery.requests.findLast(({ seen }) => seen?.[0]?.status === "FAILED"),
+          "sight of it",
+        ),
+      );
+      const at = look.answeredAt + 1;
+      const seen = look.seen?.map((each) => ({ ...each, status: "RUNNING" }));
+      forgery.requests.push({ ...look, seen, sentAt: at, answeredAt: at } as Loose<RequestRecord>);
+    },
+  ],
+  [
+    "P2",
+    "a retry long before does not let it leave FAILED",
+    "abandoned",
+    (forgery) => {
+      const { history, view } = forgery;
+      const failedAt = timeOf(forgery, "FAILED");
+      without(forgery, "cancel");
+      ask(forgery, "retry", 202, [failedAt - 500, failedAt - 400]);
+      Object.assign(lastChange(history, "workflow.status"), {
+        data: { from: "FAILED", to: "RUNNING" },
+      });
+      view.status = "RUNNING";
+    },
+  ],
+  [
+    "P2",
+    "a failed instance is CANCELLED, and nobody cancelled it",
+    "abandoned",
+    (f) => without(f, "cancel"),
+  ],
+  [
+    "P2",
+    "a retry let it leave COMPLETED",
+    "chain",
+    (forgery) => {
+      const { history } = forgery;
+      const last = lastChange(history, "workflow.status");
+      const at = timeOf(forgery, "COMPLETED");
+      history.push({ ...last, data: { from: "COMPLETED", to: "RUNNING" } });
+      history.push({ ...last, data: { from: "RUNNING", to: "COMPLETED" } });
+      ask(forgery, "retry", 202, [at - 10, at + 10]);
+    },
+  ],
+  [
+    "P1",
+    "an accepted retry was none",
+    "mended",
+    (forgery) => {
+      const again = structuredClone(forgery.request("retry"));
+      forgery.requests.push(again);
+    },
+  ],
+  [
+    "P1",
+    "an accepted patch of a failed instance is gone",
+    "mended",
+    ({ view }) => void (view.state = { ...view.state, variables: { mended: false } }),
+  ],
+  [
+    "P1",
+    "what was mended and retried is still FAILED",
+    "mended",
+    ({ view, history }) => {
+      view.status = "FAILED";
+      lastChange(history, "workflow.status").data = { from: "RUNNING", to: "FAILED" };
+    },
+  ],
+  [
+    "P3",
+    "a retry from where it failed runs what was completed once more",
+    "mended",
+    ({ entries, told }) => {
+      const run = structuredClone(found(told("run", "before")[0], "run"));
+      entries.push({ ...run, seq: 1_000_000, idempotencyKey: "another" });
+    },
+  ],
+  [
+    "P3",
+    "a retry from a step runs more executions of it than there were retries",
+    "mended",
+    ({ entries, told }) => {
+      const run = structuredClone(found(told("run", "before")[0], "run"));
+      entries.push({ ...run, seq: 1_000_000, idempotencyKey: "another" });
+    },
+    1,
+  ],
+  [
+    "P3",
+    "an execution was retried that had attempts left",
+    "mended",
+    ({ entries, told }) => {
+      const [failed] = told("failed", "breaks");
+      entries.splice(entries.indexOf(found(failed, "failure")), 1);
+    },
+  ],
+  [
+    "P3",
+    "after a retry a step sees the outcome of the execution before it",
+    "mended",
+    ({ told }) => {
+      const [first] = told("outcome", "before");
+      const last = found(told("run", "breaks").at(-1), "run");
+      Object.assign(last.details ?? {}, { saw: found(first, "outcome").seq });
+    },
+    1,
+  ],
+  [
+    "P6",
+    "an attempt of a retried execution came before its time",
+    "mended",
+    ({ told }) => {
+      const failed = found(told("failed", "breaks")[0], "failure");
+      const again = told("run", "breaks").find(({ attempt }) => attempt === 2);
+      found(again, "retry").receivedAt = failed.receivedAt + 50;
+    },
+  ],
+  [
+    "P9",
+    "what failed was undone, and nobody had cancelled it",
+    "abandoned",
+    (forgery) => {
+      const { history, view } = forgery;
+      const last = lastChange(history, "workflow.status");
+      history.splice(history.indexOf(last), 1);
+      without(forgery, "cancel");
+      view.status = "FAILED";
+    },
+  ],
+  [
+    "P9",
+    "what was abandoned is not undone",
+    "abandoned",
+    ({ view }) => void (view.compensation = null),
+  ],
+  [
+    "P11",
+    "what is parked goes on before its operator has spoken",
+    "parked",
+    ({ told, request }) => {
+      const fourth = told("run", "flaky").find(({ attempt }) => attempt === 4);
+      found(fourth, "run").receivedAt = request("retry").sentAt - 50;
+    },
+  ],
+  [
+    "P11",
+    "what is parked goes on, though nobody ever resumed it",
+    "parked",
+    (f) => without(f, "resume"),
+    1,
+  ],
+  [
+    "P3",
+    "a second round has more attempts than it may",
+    "parked",
+    ({ step }) => void (step("flaky").attempts += 1),
+  ],
+  [
+    "P1",
+    "an event that was to start an instance has started none",
+    "triggered",
+    ({ instances, entries }) => {
+      instances.splice(0);
+      entries.splice(0);
+    },
+  ],
+  [
+    "P1",
+    "an event has started two instances",
+    "triggered",
+    ({ instances, view, history }) => {
+      const twin = { ...structuredClone(view), id: "a-twin" };
+      instances.push({ view: twin, viewAgain: twin, history });
+    },
+  ],
+  [
+    "P1",
+    "a start was not counted",
+    "triggered",
+    ({ request }) => {
+      const { published } = request("publish");
+      request("publish").published = { ...found(published, "answer"), started: 0 };
+    },
+  ],
+  [
+    "P5",
+    "an event for one alone is in two hands",
+    "rival",
+    ({ instances, view, history }) => {
+      const other = { ...structuredClone(view), id: "a-rival", correlationId: "another" };
+      instances.push({ view: other, viewAgain: other, history });
+    },
+  ],
+  [
+    "P5",
+    "it went on with another event than the one it took",
+    "rival_too",
+    ({ told }) =>
+      void Object.assign(found(told("run", "met")[0], "run").details ?? {}, { saw: "event-x" }),
+  ],
+  [
+    "P4",
+    "it took an event of another round",
+    "rival",
+    ({ step }) => {
+      const output = step("wait").output as Record<string, unknown>;
+      step("wait").output = { ...output, payload: { round: 77 } } as never;
+    },
+  ],
+  [
+    "P12",
+    "a rival goes without an event",
+    "rival",
+    ({ view }) => void (view.status = "WAITING_FOR_EVENT"),
+  ],
   ["P1", "an accepted start is gone", "chain", ({ instances }) => void instances.splice(0)],
   [
     "P1",

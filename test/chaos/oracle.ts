@@ -7,6 +7,7 @@ import { checkExecutions } from "./oracle/executions.ts";
 import { checkJoins } from "./oracle/joins.ts";
 import { checkChanges } from "./oracle/changes.ts";
 import { checkLives } from "./oracle/lives.ts";
+import { checkRivals } from "./oracle/rivals.ts";
 import { checkTimers } from "./oracle/timers.ts";
 import { checkWaits } from "./oracle/waits.ts";
 import type { RunRecord } from "./record.ts";
@@ -29,6 +30,7 @@ const CHECKS: readonly Check[] = [
   checkLives,
   checkExecutions,
   checkWaits,
+  checkRivals,
   checkTimers,
   checkJoins,
   checkChildren,

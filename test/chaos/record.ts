@@ -23,6 +23,7 @@ export type Operation =
   | "cancel"
   | "pause"
   | "resume"
+  | "retry"
   | "patch"
   | "look"
   | "register"

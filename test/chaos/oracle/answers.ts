@@ -1,5 +1,5 @@
 import type { Check, Finding } from "../oracle.ts";
-import { accepted, type Evidence } from "./evidence.ts";
+import { accepted, mayHaveHappened, type Evidence } from "./evidence.ts";
 
 /**
  * P1: what was answered 2xx is there and has its effect, once, and nobody ever sees an earlier state
@@ -7,6 +7,7 @@ import { accepted, type Evidence } from "./evidence.ts";
  */
 export const checkAnswers: Check = (evidence) => [
   ...startFindings(evidence),
+  ...triggerFindings(evidence),
   ...endFindings(evidence),
   ...sightingFindings(evidence),
 ];
@@ -26,12 +27,24 @@ function startFindings({ plan, requests, instances }: Evidence): readonly Findin
   if (ids.size > 1) {
     findings.push(["P1", `one start was answered with ${ids.size} instances: ${[...ids].join()}`]);
   }
-  const starts = requests.filter(({ operation }) => operation === "start").length;
+  const begins = plan.scenario === "triggered" ? "publish" : "start";
+  const starts = requests.filter(({ operation }) => operation === begins).length;
   if (instances.length > 1 || (starts === 0 && instances.length > 0)) {
     const found = instances.map(({ view }) => view.id).join(", ");
     findings.push(["P1", `${plan.key} was started as one, and is ${found}`]);
   }
   return findings;
+}
+
+/** An event that was accepted has started one instance, and its first answer says so. */
+function triggerFindings(evidence: Evidence): readonly Finding[] {
+  if (evidence.plan.scenario !== "triggered") return [];
+  const [first] = accepted(evidence, "publish");
+  if (!first) return [];
+  if (!evidence.instance) return [["P1", "the event that was to start it was answered 2xx"]];
+  const { duplicate, started } = first.published ?? {};
+  if (duplicate !== false || started === 1) return [];
+  return [["P1", `its event was counted as the start of ${started} instances`]];
 }
 
 /** As which it must end; undefined where more than one end is right. */
@@ -43,8 +56,19 @@ export function endOf(evidence: Evidence): string | undefined {
   }
   // One that was not answered may have been accepted.
   if (requests.some(({ operation }) => operation === "cancel")) return undefined;
+  if (plan.workflowId === "fragile") return endOfFragile(evidence);
   if (plan.scenario === "retried" && Number(plan.input["failures"]) >= 3) return "FAILED";
   return "COMPLETED";
+}
+
+/** FAILED until somebody mends it, and retries it then. */
+function endOfFragile(evidence: Evidence): string | undefined {
+  const mayHave = (operation: string) =>
+    evidence.requests.some((each) => each.operation === operation && mayHaveHappened(each));
+  if (!mayHave("patch") || !mayHave("retry")) return "FAILED";
+  const mended = accepted(evidence, "patch").at(0)?.answeredAt ?? Infinity;
+  const isMended = accepted(evidence, "retry").some(({ sentAt }) => sentAt >= mended);
+  return isMended ? "COMPLETED" : undefined;
 }
 
 function endFindings(evidence: Evidence): readonly Finding[] {

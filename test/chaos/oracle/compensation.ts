@@ -17,6 +17,9 @@ export const checkCompensation: Check = (evidence) => {
     return strays.map((step): Finding => ["P9", `${step} ran, and the instance is COMPLETED`]);
   }
   if (view.status !== "CANCELLED" && view.status !== "FAILED") return [];
+  if (view.status === "FAILED" && evidence.plan.workflowId === "fragile") {
+    return strays.map((step): Finding => ["P9", `${step} ran, and nobody has cancelled it`]);
+  }
   const { compensation } = view;
   if (!compensation) return [["P9", `it is ${view.status}, and has no compensation`]];
   return [

@@ -18,6 +18,8 @@ export interface Evidence {
   readonly toldByChildren: readonly Told[];
   /** What anybody ever saw of that instance, its end included, by the time of the answer. */
   readonly sightings: readonly Sighting[];
+  /** Of each event of the run, the instances whose wait it has satisfied. */
+  readonly takers: ReadonlyMap<string, readonly string[]>;
   /** Of the whole run. */
   readonly faults: readonly FaultRecord[];
 }
@@ -50,6 +52,7 @@ export function evidenceOf(record: RunRecord): readonly Evidence[] {
   const instances = groupBy(record.instances, ({ view }) => view.correlationId);
   const entries = groupBy(record.entries, ({ instance }) => instance);
   const sightings = sightingsOf(record);
+  const takers = takersOf(record);
   return record.cases.map((plan) => {
     const own = requests.get(plan.number) ?? [];
     const related = instances.get(plan.key) ?? [];
@@ -66,6 +69,7 @@ export function evidenceOf(record: RunRecord): readonly Evidence[] {
       told: (entries.get(instance?.view.id ?? "") ?? []).map(toTold),
       toldByChildren: children.flatMap(({ view }) => (entries.get(view.id) ?? []).map(toTold)),
       sightings: sightings.get(instance?.view.id ?? "") ?? [],
+      takers,
       faults: record.faults,
     };
   });
@@ -74,6 +78,16 @@ export function evidenceOf(record: RunRecord): readonly Evidence[] {
 /** Whether the answer means that the request was accepted. */
 export function isAccepted({ status }: RequestRecord): boolean {
   return status !== undefined && status >= 200 && status < 300;
+}
+
+/** Accepted, or in doubt: a connection that broke, or a commit whose answer the server never had. */
+export function mayHaveHappened({ status }: RequestRecord): boolean {
+  return status === undefined || status < 300 || status >= 500;
+}
+
+/** When it had had its effect, if any: what is in doubt may still be at work after its client has gone. */
+export function overAt(request: RequestRecord): number {
+  return isAccepted(request) ? request.answeredAt : Infinity;
 }
 
 export function accepted(
@@ -98,6 +112,11 @@ export function entriesOf({ told }: Evidence, kind: string, step: string): reado
 
 export function firstRun(evidence: Evidence, step: string): Told | undefined {
   return entriesOf(evidence, "run", step)[0];
+}
+
+/** The keys under which it ran, in the order in which each came first: of its executions. */
+export function keysOf(entries: readonly Told[]): readonly string[] {
+  return [...new Set(entries.filter(({ kind }) => kind === "run").map(({ key }) => key))];
 }
 
 /** The number of the ledger's entry that a stored output names. */
@@ -131,6 +150,16 @@ export function groupBy<Key, Value>(
     else groups.set(key, [value]);
   }
   return groups;
+}
+
+function takersOf({ instances }: RunRecord): ReadonlyMap<string, readonly string[]> {
+  const taken = instances.flatMap(({ view: { id, state } }) => {
+    const { status, output } = state.steps["wait"] ?? {};
+    return status === "COMPLETED" ? [{ id, event: (output as { id: string }).id }] : [];
+  });
+  return new Map(
+    [...groupBy(taken, ({ event }) => event)].map(([event, of]) => [event, of.map(({ id }) => id)]),
+  );
 }
 
 function sightingsOf({ requests, instances }: RunRecord): ReadonlyMap<string, Sighting[]> {

@@ -1,37 +1,72 @@
 import type { Check, Finding } from "../oracle.ts";
-import type { Evidence } from "./evidence.ts";
+import type { Operation, RequestRecord } from "../record.ts";
+import { accepted, mayHaveHappened, overAt, type Evidence, type Sighting } from "./evidence.ts";
 
-/** P2: one terminal status, for good. P13: one version of the definition. */
+/**
+ * P2: one terminal status, for good, but that FAILED is left by a retry or a cancel that a client has
+ * asked for, which was accepted or is in doubt. P1: a retry that was accepted has been one. P13: one
+ * version of the definition.
+ */
 export const checkLives: Check = (evidence) => [
   ...seenFindings(evidence),
   ...historyFindings(evidence),
+  ...retryFindings(evidence),
   ...restFindings(evidence),
   ...versionFindings(evidence),
 ];
 
 const FINAL: readonly string[] = ["COMPLETED", "CANCELLED", "FAILED"];
 
-/** Nobody retries in the load, so that nothing leaves FAILED either, but by a cancel. */
-function seenFindings({ sightings }: Evidence): readonly Finding[] {
+/** What an operator does to an instance that has FAILED, by the status that it has then. */
+const LEAVING: Readonly<Record<string, Operation>> = { RUNNING: "retry", CANCELLED: "cancel" };
+
+/** Another status after an end is that of a FAILED instance that a client had retried or cancelled. */
+function seenFindings({ sightings, requests }: Evidence): readonly Finding[] {
   for (const end of sightings.filter(({ status }) => FINAL.includes(status))) {
     const other = sightings.find(
-      ({ sentAt, status }) => sentAt > end.answeredAt && status !== end.status,
+      (later) =>
+        later.sentAt > end.answeredAt &&
+        later.status !== end.status &&
+        !(end.status === "FAILED" && requests.some((each) => mayHaveMoved(each, end, later))),
     );
     if (other) return [["P2", `it was seen ${end.status}, and then ${other.status}`]];
   }
   return [];
 }
 
-function historyFindings({ instance }: Evidence): readonly Finding[] {
+/** Whether the request may be why it was no longer FAILED: it was at work at some time between the two. */
+function mayHaveMoved(request: RequestRecord, failed: Sighting, later: Sighting): boolean {
+  const isCause =
+    request.operation === "retry" ||
+    (request.operation === "cancel" && later.status === "CANCELLED");
+  return (
+    isCause &&
+    mayHaveHappened(request) &&
+    request.sentAt <= later.answeredAt &&
+    overAt(request) >= failed.sentAt
+  );
+}
+
+function historyFindings({ instance, requests }: Evidence): readonly Finding[] {
   if (!instance) return [];
   const { view, history } = instance;
   const findings: Finding[] = [];
+  const causes = requests.filter(mayHaveHappened);
   let status = "CREATED";
-  for (const { type, data } of history) {
+  for (const { type, data, at } of history) {
     if (type !== "workflow.status") continue;
     const { from, to } = data as { from: string; to: string };
     if (from !== status) findings.push(["P2", `history goes from ${status} on as from ${from}`]);
-    if (FINAL.includes(status)) findings.push(["P2", `history shows ${status}, and then ${to}`]);
+    if (status === "FAILED" && LEAVING[to] !== undefined) {
+      // Each request for one change, whichever of those that fit ended first.
+      const cause = causes
+        .filter((each) => each.operation === LEAVING[to] && wasAtWork(each, Date.parse(at)))
+        .toSorted((a, b) => overAt(a) - overAt(b))[0];
+      if (cause) causes.splice(causes.indexOf(cause), 1);
+      else findings.push(["P2", `it is FAILED, and then ${to}, which nobody has asked for`]);
+    } else if (FINAL.includes(status)) {
+      findings.push(["P2", `history shows ${status}, and then ${to}`]);
+    }
     status = to;
   }
   if (status !== view.status) {
@@ -45,6 +80,22 @@ function historyFindings({ instance }: Evidence): readonly Finding[] {
       `history has nothing between its versions ${versions[gap - 1]} and ${versions[gap]}`,
     ]);
   return findings;
+}
+
+/** The clocks of history and client are one; both are read in whole milliseconds. */
+const toleranceMs = 5;
+
+function wasAtWork(request: RequestRecord, at: number): boolean {
+  return request.sentAt - toleranceMs <= at && at <= overAt(request) + toleranceMs;
+}
+
+/** Of an instance that is parked for its operator, a retry is another thing: a resume. */
+function retryFindings(evidence: Evidence): readonly Finding[] {
+  const { instance } = evidence;
+  const answered = accepted(evidence, "retry").length;
+  const retried = (instance?.history ?? []).filter(({ type }) => type === "workflow.retried");
+  if (!instance || answered <= retried.length) return [];
+  return [["P1", `${answered} retries were answered 2xx, and history has ${retried.length}`]];
 }
 
 /** Nothing that has come to rest changes any more. */

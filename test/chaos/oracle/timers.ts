@@ -42,15 +42,16 @@ function waitedFor(evidence: Evidence, step: string, next: string): readonly Fin
   return findings;
 }
 
-/** 0.3 s after the first failure, twice as long after the second; without jitter. */
+/** 0.3 s after the first failure, twice as long after the second; without jitter. A round has three. */
 function backoffFindings(evidence: Evidence): readonly Finding[] {
-  return ["flaky", "undo_b", "undo_y1"].flatMap((step) =>
-    entriesOf(evidence, "run", step).flatMap(({ attempt, at }): readonly Finding[] => {
+  return ["flaky", "breaks", "undo_b", "undo_y1"].flatMap((step) =>
+    entriesOf(evidence, "run", step).flatMap(({ key, attempt, at }): readonly Finding[] => {
       const failed = entriesOf(evidence, "failed", step).find(
-        (each) => each.attempt === attempt - 1,
+        (each) => each.key === key && each.attempt === attempt - 1,
       );
-      if (!failed) return [];
-      const backoffMs = 300 * 2 ** (attempt - 2);
+      const ofRound = (attempt - 1) % 3;
+      if (!failed || ofRound === 0) return [];
+      const backoffMs = 300 * 2 ** (ofRound - 1);
       const pausedMs = at - failed.at;
       if (pausedMs >= backoffMs - toleranceMs) return [];
       return [
