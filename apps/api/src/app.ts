@@ -7,7 +7,7 @@ import {
   type RouteOptions,
 } from "fastify";
 import type { ZodTypeProvider } from "fastify-type-provider-zod";
-import { answerClientError, answerError } from "./error-handler.ts";
+import { answerClientError, errorAnswers } from "./error-handler.ts";
 import { ApiError } from "./errors.ts";
 import { requestIdOf } from "./headers.ts";
 import { addJsonDoor } from "./json-door.ts";
@@ -57,6 +57,7 @@ export interface App {
 
 export async function createApp({ runtime, log, onAnswered }: AppOptions): Promise<App> {
   const stopping = new AbortController();
+  const answerError = errorAnswers();
   const http = fastify({
     loggerInstance: log,
     // One line per request is written below, with the route and without headers.
@@ -108,7 +109,8 @@ export async function createApp({ runtime, log, onAnswered }: AppOptions): Promi
     const { statusCode: status, elapsedTime } = reply;
     onAnswered?.({ method, route, status, seconds: elapsedTime / 1_000 });
     const line = { method, route, status, ms: Math.round(elapsedTime * 10) / 10 };
-    if (status >= 500) request.log.warn(line, "answered");
+    // Of an outage the first failure says that it has begun.
+    if (status >= 500 && status !== 503) request.log.warn(line, "answered");
     else request.log.debug(line, "answered");
     done();
   });

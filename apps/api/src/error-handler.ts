@@ -11,15 +11,53 @@ import {
 import type { FastifyReply, FastifyRequest } from "fastify";
 
 /**
- * Turns whatever was thrown into an RFC 9457 problem: the only place where an error becomes an
+ * What turns whatever was thrown into an RFC 9457 problem: the only place where an error becomes an
  * answer. Codes of the contract's table pass with their message; what the framework refuses is
  * translated; a database that is away is said to be; all else is INTERNAL, and its message stays in
  * the log.
  */
-export function answerError(error: unknown, request: FastifyRequest, reply: FastifyReply): void {
-  const { problem, headers } = problemOf(error, request.id);
-  if (problem.status >= 500)
-    request.log.error({ err: error, code: problem.code }, "request failed");
+export function errorAnswers(): ErrorAnswer {
+  const logFailure = failureLog();
+  return (error, request, reply) => {
+    const { problem, headers } = problemOf(error, request.id);
+    if (problem.status >= 500) logFailure(error, problem.code, request);
+    answerProblem(problem, headers, request, reply);
+  };
+}
+
+type ErrorAnswer = (error: unknown, request: FastifyRequest, reply: FastifyReply) => void;
+
+/** Calls that fail for one reason in such a distance are of one outage. */
+const outageGapMs = 10_000;
+
+/**
+ * What is answered 503 is no fault of the call: one line says what is down when it begins, and each call
+ * only at `debug`. All else is logged in full.
+ */
+function failureLog(): (error: unknown, code: string, request: FastifyRequest) => void {
+  const lastAt = new Map<string, number>();
+  return (error, code, { log }) => {
+    if (!isPassing.has(code)) {
+      log.error({ err: error, code }, "request failed");
+      return;
+    }
+    const now = performance.now();
+    const isNew = now - (lastAt.get(code) ?? -Infinity) > outageGapMs;
+    lastAt.set(code, now);
+    const reason = error instanceof Error ? error.message : String(error);
+    if (isNew) log.warn({ code, reason }, "calls are answered 503 for now");
+    else log.debug({ code, reason }, "answered 503");
+  };
+}
+
+const isPassing: ReadonlySet<string> = new Set(["DATABASE_UNAVAILABLE", "BUSY", "SHUTTING_DOWN"]);
+
+function answerProblem(
+  problem: ProblemDetails,
+  headers: ProblemAnswer["headers"],
+  request: FastifyRequest,
+  reply: FastifyReply,
+): void {
   if (reply.raw.headersSent) {
     reply.raw.destroy();
     return;

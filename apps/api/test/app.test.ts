@@ -434,6 +434,20 @@ test("what nobody foresaw is a 500 that tells the log everything and the caller 
   );
 });
 
+test("of an outage the log has one warning with what is down, and no stack for each call", async () => {
+  const away = () =>
+    Promise.reject(Object.assign(new Error("no answer from db"), { code: "DATABASE_UNAVAILABLE" }));
+  app = await createFakeApp({ readInstance: away, listInstances: away });
+
+  for (const url of [`/v1/instances/${ID}`, "/v1/instances", `/v1/instances/${ID}`]) {
+    await app.http.inject({ url });
+  }
+
+  const loud = app.lines.filter(({ level }) => level === "warn" || level === "error");
+  expect(loud).toMatchObject([{ code: "DATABASE_UNAVAILABLE", reason: "no answer from db" }]);
+  expect(JSON.stringify(app.lines)).not.toContain("stack");
+});
+
 test("a request id that is odd is replaced, not repeated", async () => {
   app = await createFakeApp();
 

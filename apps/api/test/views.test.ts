@@ -52,6 +52,7 @@ function read({
       triggerKeys: {},
       pause: null,
       interventions: 0,
+      reopened: 0,
       failedAt: null,
       ...snapshot,
     },

@@ -70,6 +70,7 @@ function retryFailed(
   state.completedAt = null;
   state.compensation = null;
   state.failedAt = null;
+  state.reopened += 1;
   if (!listen(turn)) return;
   const hadBegun = state.startedAt !== null;
   state.startedAt ??= turn.now;

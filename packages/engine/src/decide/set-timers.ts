@@ -32,9 +32,9 @@ export function dropTimer(turn: Turn, execution: LiveExecution, timer: TimerKind
   return { ...execution, timers: execution.timers.filter((other) => other !== timer) };
 }
 
-/** The timers of the instance itself have no path. */
+/** The timers of the instance itself have no path, and no attempt but its own, a retry being another. */
 export function setInstanceTimer(turn: Turn, timer: TimerKind, dueAt: Date): void {
-  setTimer(turn, timer, { path: "", iteration: 0, attempt: 0 }, dueAt);
+  setTimer(turn, timer, { path: "", iteration: 0, attempt: turn.state.reopened }, dueAt);
   turn.state.timers = [...turn.state.timers, timer];
 }
 

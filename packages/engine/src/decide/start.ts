@@ -51,6 +51,7 @@ export function createSnapshot(definition: Definition, instance: NewInstance): S
     compensation: null,
     pause: null,
     interventions: 0,
+    reopened: 0,
     failedAt: null,
     live: {},
     iterations: {},

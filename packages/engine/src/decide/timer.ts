@@ -65,9 +65,13 @@ export function fireTimer(turn: Turn, signal: Extract<Signal, { kind: "timerFire
 /** Set anew for each attempt: one that comes late may be that of an earlier one. */
 const ofOneAttempt: ReadonlySet<TimerKind> = new Set(["retry", "attempt", "schedule"]);
 
-/** Both are gone once the instance has ended. */
-function fireInstanceTimer(turn: Turn, { timer }: Extract<Signal, { kind: "timerFired" }>): void {
-  if (!turn.state.timers.includes(timer) || isPaused(turn)) return;
+/** Both are gone once the instance has ended; what had come due before a retry is void after it. */
+function fireInstanceTimer(
+  turn: Turn,
+  { timer, attempt }: Extract<Signal, { kind: "timerFired" }>,
+): void {
+  const { timers, reopened } = turn.state;
+  if (!timers.includes(timer) || attempt !== reopened || isPaused(turn)) return;
   if (timer === "start") start(turn);
   if (timer !== "timeout") return;
   relyOnNoEvent(turn, Object.values(turn.state.live));

@@ -69,6 +69,7 @@ export function blankSnapshot(identity: Identity): Snapshot {
     triggerKeys: {},
     pause: null,
     interventions: 0,
+    reopened: 0,
     failedAt: null,
   };
 }
@@ -105,6 +106,7 @@ export interface Changes {
   readonly triggerKeys?: ObjectChanges<WaitKey>;
   readonly pause?: Pause | null;
   readonly interventions?: number;
+  readonly reopened?: number;
   readonly failedAt?: string | null;
 }
 
@@ -140,6 +142,7 @@ export function changesBetween(previous: Snapshot, next: Snapshot): Changes {
     ...(triggerKeys && { triggerKeys }),
     ...(changed("pause") && { pause: next.pause }),
     ...(changed("interventions") && { interventions: next.interventions }),
+    ...(changed("reopened") && { reopened: next.reopened }),
     ...(changed("failedAt") && { failedAt: next.failedAt }),
   };
 }

@@ -37,6 +37,7 @@ type Frontier = Pick<
   | "triggerKeys"
   | "pause"
   | "interventions"
+  | "reopened"
   | "failedAt"
 >;
 
@@ -87,6 +88,7 @@ interface StoredFrontier {
   readonly triggerKeys?: Snapshot["triggerKeys"];
   readonly pause?: Pause;
   readonly interventions?: number;
+  readonly reopened?: number;
   readonly failedAt?: string;
 }
 
@@ -108,6 +110,7 @@ const frontierFields: Readonly<Record<keyof StoredFrontier, true>> = {
   triggerKeys: true,
   pause: true,
   interventions: true,
+  reopened: true,
   failedAt: true,
 };
 
@@ -144,7 +147,7 @@ function othersOf(stored: object, known: object): JsonObject | undefined {
 export function encodeFrontier(snapshot: Snapshot): StoredFrontier {
   const { live, iterations, completions, lastOutput } = snapshot;
   const { completedSteps, countedSteps, begunItems } = snapshot;
-  const { uncertain, timers, triggerKeys, pause, interventions, failedAt } = snapshot;
+  const { uncertain, timers, triggerKeys, pause, interventions, reopened, failedAt } = snapshot;
   return {
     ...snapshot.others,
     format: pause === null ? format : pausedFormat,
@@ -160,6 +163,7 @@ export function encodeFrontier(snapshot: Snapshot): StoredFrontier {
     ...(!isEmpty(triggerKeys) && { triggerKeys }),
     ...(pause !== null && { pause }),
     ...(interventions !== 0 && { interventions }),
+    ...(reopened !== 0 && { reopened }),
     ...(failedAt !== null && { failedAt }),
   };
 }
@@ -207,6 +211,7 @@ export function decodeSnapshot(columns: StoredSnapshot): Snapshot {
     triggerKeys: stored.triggerKeys ?? {},
     pause: stored.pause ?? null,
     interventions: stored.interventions ?? 0,
+    reopened: stored.reopened ?? 0,
     failedAt: stored.failedAt ?? null,
     ...(others !== undefined && { others }),
   };

@@ -199,6 +199,8 @@ export interface Snapshot {
   readonly pause: Pause | null;
   /** Pauses, resumes, retries and patches so far: each names its number, so that it counts once. */
   readonly interventions: number;
+  /** How often it has left FAILED by a retry: its own timers name the number at which they were set. */
+  readonly reopened: number;
   /** Of a FAILED instance, the execution of the definition's own list at which it stood. */
   readonly failedAt: string | null;
   /** What a later release has written and this one does not know: kept as it is. */

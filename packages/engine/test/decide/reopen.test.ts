@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
+import { defined } from "../../src/assert.ts";
 import { define } from "../support/definitions.ts";
-import { simulate } from "../support/simulation.ts";
+import { fired, simulate } from "../support/simulation.ts";
 import type { Simulation } from "../support/simulation.ts";
 
 const who = { actor: "user:ada", reason: "mended" };
@@ -143,6 +144,25 @@ test("an instance that ran out of time goes on where it stood, and has its whole
   expect(timeout?.dueAt.getTime()).toBe(simulation.now.getTime() + 3_600_000);
   expect(isOpen).toBe(true);
   expect(rows(simulation)).toEqual(["wait#1 CANCELLED", "wait#2 COMPLETED"]);
+});
+
+test("a clock of the instance that a scheduler took before the failure is void after a retry", () => {
+  const simulation = simulate(
+    define({ timeout: "PT1H", retry: { maxAttempts: 1 }, steps: [{ stepId: "a" }] }),
+  );
+  simulation.start();
+  const [timeout] = [...simulation.timers.values()].map(fired);
+  simulation.fail("a");
+  retry(simulation);
+
+  const retried = simulation.snapshot;
+  simulation.send(defined(timeout, "timeout"));
+  const stale = simulation.snapshot;
+  const [again] = [...simulation.timers.values()].map(fired);
+  simulation.send(defined(again, "timeout"));
+
+  expect(stale).toBe(retried);
+  expect(simulation.snapshot).toMatchObject({ status: "FAILED", error: { type: "TIMEOUT" } });
 });
 
 const saga = define({

@@ -134,6 +134,7 @@ const snapshot: fc.Arbitrary<Snapshot> = fc.record({
   timers,
   triggerKeys: fc.array(fc.tuple(fc.constantFrom("1", "2"), waitKey)).map(dictionary),
   interventions: fc.nat(3),
+  reopened: fc.nat(3),
   failedAt: fc.constantFrom(null, "a#2"),
   pause: fc.option(
     fc.record({
