@@ -12,14 +12,13 @@ import type { CandidateRow, WaitCandidate, WaitProbe, WaitRef } from "./waits.ts
 
 export interface EventSearch {
   readonly event: StoredEvent;
-  readonly patterns: readonly string[];
   readonly probes: readonly WaitProbe[];
 }
 
 /**
  * The first `limit` waits of both purposes for each event, the one that has waited longest first.
  *
- * Plan: as for one event, one descent of `waits_open` for each pattern and probe.
+ * Plan: as for one event, one descent of `waits_open` for each probe.
  */
 export async function findWaitsTogether(
   db: Db,
@@ -27,8 +26,8 @@ export async function findWaitsTogether(
   limit: number,
 ): Promise<readonly (readonly WaitCandidate[])[]> {
   const found = searches.map((): WaitCandidate[] => []);
-  const probes = searches.flatMap(({ event, patterns, probes: of }, ix) =>
-    patterns.flatMap((pattern) => of.map((probe) => ({ ix, event, pattern, probe }))),
+  const probes = searches.flatMap(({ event, probes: of }, ix) =>
+    of.map((probe) => ({ ix, event, probe })),
   );
   if (probes.length === 0) return found;
   const rows = await run<CandidateRow & { readonly ix: number }>(db, find, [
@@ -45,7 +44,6 @@ export async function findWaitsTogether(
 interface Probe {
   readonly ix: number;
   readonly event: StoredEvent;
-  readonly pattern: string;
   readonly probe: WaitProbe;
 }
 
@@ -53,7 +51,7 @@ const probeSource = rowSource<Probe>({
   ix: { type: "integer", of: ({ ix }) => ix },
   tenant_id: { type: "text", of: ({ event }) => event.tenantId },
   event_id: { type: "text", of: ({ event }) => event.id },
-  pattern: { type: "text", of: ({ pattern }) => pattern },
+  pattern: { type: "text", of: ({ probe }) => probe.pattern },
   event_paths: { type: "text", of: ({ probe }) => probe.eventPaths },
   key_hash: { type: "bigint", of: ({ probe }) => probe.keyHash },
 });

@@ -104,7 +104,14 @@ export type { Database } from "./tables.ts";
 export { deleteTimer, nextTimerDue, takeDueTimers, takeDueTimersOf } from "./timers.ts";
 export type { DueTimer } from "./timers.ts";
 export { findWaits, listenerShapes, markMatched, matchPast, takeOne } from "./waits.ts";
-export type { ListenerShapes, WaitCandidate, WaitProbe, WaitRef, WaitSearch } from "./waits.ts";
+export type {
+  ListenerShape,
+  ListenerShapes,
+  WaitCandidate,
+  WaitProbe,
+  WaitRef,
+  WaitSearch,
+} from "./waits.ts";
 export {
   beat,
   forgetDeadWorkers,

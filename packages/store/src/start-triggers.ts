@@ -3,7 +3,7 @@ import type { StoredEvent } from "./events.ts";
 import { keyHashOf } from "./json.ts";
 import { prepared, run, type Db } from "./statement.ts";
 import { sharedTenant } from "./tenants.ts";
-import { rowSource, textArray } from "./unnest.ts";
+import { rowSource } from "./unnest.ts";
 import type { WaitProbe } from "./waits.ts";
 
 /**
@@ -78,7 +78,6 @@ export interface StartCandidate {
 
 export interface StartSearch {
   readonly event: StoredEvent;
-  readonly patterns: readonly string[];
   readonly probes: readonly WaitProbe[];
   /** The last one of the page before. */
   readonly after?: StartCandidate | undefined;
@@ -89,16 +88,15 @@ export interface StartSearch {
  * Triggers of the latest versions of what serves the event's tenant: its own definitions, and the
  * shared ones that it has not replaced by one of its own (docs/decisions/0007-shared-definitions.md).
  *
- * Plan: for each tenant, pattern and probe one descent of `start_triggers_listening`.
+ * Plan: for each tenant and probe one descent of `start_triggers_listening`.
  */
 export async function findStartTriggers(
   db: Db,
-  { event, patterns, probes, after, limit }: StartSearch,
+  { event, probes, after, limit }: StartSearch,
 ): Promise<readonly StartCandidate[]> {
-  if (patterns.length === 0 || probes.length === 0) return [];
+  if (probes.length === 0) return [];
   const rows = await run<{ workflow_id: string; version: number; trigger: number }>(db, find, [
     event.tenantId,
-    textArray(patterns),
     after?.workflowId ?? "",
     after?.trigger ?? -1,
     limit,
@@ -112,6 +110,7 @@ export async function findStartTriggers(
 }
 
 const probeSource = rowSource<WaitProbe>({
+  pattern: { type: "text", of: ({ pattern }) => pattern },
   event_paths: { type: "text", of: ({ eventPaths }) => eventPaths },
   key_hash: { type: "bigint", of: ({ keyHash }) => keyHash },
 });
@@ -121,19 +120,18 @@ const find = prepared(
   "find_start_triggers",
   `select t.workflow_id, t.version, t.trigger
   from (select distinct unnest(array[$1::text, '${sharedTenant}']) as tenant_id) o
-  cross join unnest($2::text[]) as p (pattern)
-  cross join ${probeSource.from("k", 6)}
+  cross join ${probeSource.from("k", 5)}
   cross join lateral (
     select * from start_triggers t
-    where t.tenant_id = o.tenant_id and t.pattern = p.pattern and t.event_paths = k.event_paths
-      and t.key_hash = k.key_hash and (t.workflow_id, t.trigger) > ($3::text, $4::integer)
+    where t.tenant_id = o.tenant_id and t.pattern = k.pattern and t.event_paths = k.event_paths
+      and t.key_hash = k.key_hash and (t.workflow_id, t.trigger) > ($2::text, $3::integer)
       and not exists (
         select from workflow_definitions d
         where d.tenant_id = t.tenant_id and d.id = t.workflow_id and d.version > t.version)
       and (t.tenant_id = $1 or not exists (
         select from workflow_definitions d where d.tenant_id = $1 and d.id = t.workflow_id))
     order by t.workflow_id, t.trigger
-    limit $5) t
+    limit $4) t
   order by t.workflow_id, t.trigger
-  limit $5`,
+  limit $4`,
 );

@@ -16,14 +16,17 @@ import { rowSource, textArray } from "./unnest.ts";
  * opened. The event that started an instance is never delivered to it.
  */
 
-/**
- * By which event paths those that listen to a pattern are keyed: paths below the event joined by dots,
- * the paths by spaces; empty for those that are not keyed.
- */
+/** A pattern that is listened to, and by which event paths those that do are keyed. */
+export interface ListenerShape {
+  readonly pattern: string;
+  /** Paths below the event joined by dots, the paths by spaces; empty for those that are not keyed. */
+  readonly eventPaths: string;
+}
+
 export interface ListenerShapes {
-  readonly waits: readonly string[];
+  readonly waits: readonly ListenerShape[];
   /** Start triggers. */
-  readonly starts: readonly string[];
+  readonly starts: readonly ListenerShape[];
 }
 
 export async function listenerShapes(
@@ -31,26 +34,32 @@ export async function listenerShapes(
   tenantId: string,
   patterns: readonly string[],
 ): Promise<ListenerShapes> {
-  const rows = await run<{ event_paths: string; starts: boolean }>(db, shapes, [
-    tenantId,
-    textArray(patterns),
-  ]);
-  const pathsOf = (of: boolean) =>
-    rows.filter(({ starts }) => starts === of).map(({ event_paths }) => event_paths);
-  return { waits: pathsOf(false), starts: pathsOf(true) };
+  const rows = await run<ShapeRow>(db, shapes, [tenantId, textArray(patterns)]);
+  const shapesOf = (of: boolean) =>
+    rows
+      .filter(({ starts }) => starts === of)
+      .map(({ pattern, event_paths: eventPaths }) => ({ pattern, eventPaths }));
+  return { waits: shapesOf(false), starts: shapesOf(true) };
+}
+
+interface ShapeRow {
+  readonly pattern: string;
+  readonly event_paths: string;
+  readonly starts: boolean;
 }
 
 const shapes = prepared(
   "listener_shapes",
-  `select distinct event_paths, false as starts from wait_shapes
+  `select pattern, event_paths, false as starts from wait_shapes
   where tenant_id = $1 and pattern = any ($2::text[])
   union all
-  select distinct event_paths, true from start_shapes
+  select distinct pattern, event_paths, true from start_shapes
   where tenant_id in ($1, '${sharedTenant}') and pattern = any ($2::text[])`,
 );
 
 /** What to look up: the event's values at these paths, hashed (`keyHashOf`). */
 export interface WaitProbe {
+  readonly pattern: string;
   readonly eventPaths: string;
   readonly keyHash: string;
 }
@@ -76,7 +85,6 @@ export interface WaitCandidate extends WaitRef {
 
 export interface WaitSearch {
   readonly event: StoredEvent;
-  readonly patterns: readonly string[];
   readonly probes: readonly WaitProbe[];
   /** Both when absent. */
   readonly purpose?: "STEP" | "CANCEL";
@@ -88,16 +96,15 @@ export interface WaitSearch {
 /**
  * Open waits that an event may satisfy, the one that has waited longest first.
  *
- * Plan: for each pattern and probe one descent of `waits_open`, which is in this order and stops after
+ * Plan: for each probe one descent of `waits_open`, which is in this order and stops after
  * `limit`; so an event costs what it may match, however many others wait.
  */
 export async function findWaits(db: Db, search: WaitSearch): Promise<readonly WaitCandidate[]> {
-  const { event, patterns, probes, purpose, after, limit } = search;
-  if (patterns.length === 0 || probes.length === 0) return [];
+  const { event, probes, purpose, after, limit } = search;
+  if (probes.length === 0) return [];
   const rows = await run<CandidateRow>(db, find, [
     event.tenantId,
     event.id,
-    textArray(patterns),
     purpose ?? null,
     limit,
     after?.openedAt ?? "-infinity",
@@ -130,6 +137,7 @@ const nilUuid = "00000000-0000-0000-0000-000000000000";
  */
 const probeSource = rowSource<{ readonly tenantId: string; readonly probe: WaitProbe }>({
   tenant_id: { type: "text", of: ({ tenantId }) => tenantId },
+  pattern: { type: "text", of: ({ probe }) => probe.pattern },
   event_paths: { type: "text", of: ({ probe }) => probe.eventPaths },
   key_hash: { type: "bigint", of: ({ probe }) => probe.keyHash },
 });
@@ -187,21 +195,20 @@ const find = prepared(
   "find_waits",
   `select w.*
   from events e
-  cross join unnest($3::text[]) as p (pattern)
-  cross join ${probeSource.from("k", 10)}
+  cross join ${probeSource.from("k", 9)}
   cross join lateral (
     select ${candidateColumns} from ${candidates}
-    where w.tenant_id = k.tenant_id and w.pattern = p.pattern and w.event_paths = k.event_paths
-      and w.key_hash = k.key_hash and ($4::text is null or w.purpose = $4) and ${hears}
+    where w.tenant_id = k.tenant_id and w.pattern = k.pattern and w.event_paths = k.event_paths
+      and w.key_hash = k.key_hash and ($3::text is null or w.purpose = $3) and ${hears}
       and i.start_event_id is distinct from e.id
-      and w.opened_at >= $6::timestamptz
+      and w.opened_at >= $5::timestamptz
       and (w.opened_at, w.instance_id, w.path, w.iteration) >
-        ($6::timestamptz, $7::uuid, $8::text, $9::integer)
+        ($5::timestamptz, $6::uuid, $7::text, $8::integer)
     order by w.opened_at, w.instance_id, w.path, w.iteration
-    limit $5) w
+    limit $4) w
   where e.tenant_id = $1 and e.id = $2
   order by w.opened_at, w.instance_id, w.path, w.iteration
-  limit $5`,
+  limit $4`,
 );
 
 /**

@@ -87,7 +87,10 @@ test("a wait is found by its key: typed, and never where a side is missing", asy
     waitsOf(db, event, { eventPaths: "payload.orderId", values: [value] });
 
   expect(await listenerShapes(db, tenantId, [event.pattern, "other"])).toEqual({
-    waits: ["", "payload.orderId"],
+    waits: [
+      { pattern: event.pattern, eventPaths: "" },
+      { pattern: event.pattern, eventPaths: "payload.orderId" },
+    ],
     starts: [],
   });
   expect((await probe(42)).map(({ instanceId }) => instanceId)).toEqual([number.id]);

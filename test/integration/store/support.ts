@@ -327,8 +327,13 @@ export async function waitsOf(
 ): Promise<readonly WaitCandidate[]> {
   return findWaits(db, {
     event,
-    patterns: [event.pattern],
-    probes: [{ eventPaths: probe.eventPaths, keyHash: keyHashOf(probe.values) ?? "0" }],
+    probes: [
+      {
+        pattern: event.pattern,
+        eventPaths: probe.eventPaths,
+        keyHash: keyHashOf(probe.values) ?? "0",
+      },
+    ],
     purpose: "STEP",
     limit: 100,
     ...fields,

@@ -31,7 +31,7 @@ async function matchOne(services: Services, event: StoredEvent): Promise<void> {
   const patterns = candidatePatterns(event.pattern);
   const { waits: shapes } = await services.intake.shapes(event.tenantId, patterns);
   const probes = probesOf(shapes, factOf(event));
-  const search = { event, patterns, probes, purpose: "STEP", limit: pageSize } as const;
+  const search = { event, probes, purpose: "STEP", limit: pageSize } as const;
   let after: WaitCandidate | undefined;
   do {
     const page = await findWaits(services.database.db, { ...search, after });

@@ -25,17 +25,16 @@ export interface Matched {
 }
 
 export async function matchEvent(services: Services, event: StoredEvent): Promise<Matched> {
-  const patterns = candidatePatterns(event.pattern);
   const fact = factOf(event);
-  const shapes = await services.intake.shapes(event.tenantId, patterns);
+  const shapes = await services.intake.shapes(event.tenantId, candidatePatterns(event.pattern));
   const probes = probesOf(shapes.waits, fact);
   // Most events have few candidates, and one look finds those of both kinds.
   const [first, { started, rejected }] = await Promise.all([
-    services.intake.find({ event, patterns, probes }),
-    startTriggered(services, event, patterns, probesOf(shapes.starts, fact)),
+    services.intake.find({ event, probes }),
+    startTriggered(services, event, probesOf(shapes.starts, fact)),
   ]);
   const few = first.length < pageSize ? first : undefined;
-  const matching = { services, event, patterns, probes, few };
+  const matching = { services, event, probes, few };
 
   const triggers = await matchAll(matching, "CANCEL", new Set());
   const cancelled = new Set(triggers.map(({ instanceId }) => instanceId));
@@ -53,7 +52,6 @@ export async function matchEvent(services: Services, event: StoredEvent): Promis
 interface Matching {
   readonly services: Services;
   readonly event: StoredEvent;
-  readonly patterns: readonly string[];
   readonly probes: readonly WaitProbe[];
   /** All candidates of both purposes, where they fit into a page. */
   readonly few: readonly WaitCandidate[] | undefined;
@@ -66,7 +64,7 @@ function nameOf({ instanceId, path, iteration }: WaitCandidate): string {
 
 /** Those that got the event. */
 async function matchAll(
-  { services, event, patterns, probes, few }: Matching,
+  { services, event, probes, few }: Matching,
   purpose: "STEP" | "CANCEL",
   except: ReadonlySet<string>,
 ): Promise<readonly WaitCandidate[]> {
@@ -77,7 +75,7 @@ async function matchAll(
   for (;;) {
     const page =
       few?.filter((wait) => wait.purpose === purpose) ??
-      (await findWaits(db, { event, patterns, probes, purpose, after, limit: pageSize }));
+      (await findWaits(db, { event, probes, purpose, after, limit: pageSize }));
     const satisfied: WaitCandidate[] = [];
     for (const wait of page) {
       if (except.has(wait.instanceId) || !(await satisfies(services, event, wait))) continue;

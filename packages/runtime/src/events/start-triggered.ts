@@ -37,12 +37,11 @@ const longestCorrelationId = 500;
 export async function startTriggered(
   services: Services,
   event: StoredEvent,
-  patterns: readonly string[],
   probes: readonly WaitProbe[],
 ): Promise<TriggeredStarts> {
   // What an event starts is settled the first time, however often it is matched.
   if (probes.length === 0 || event.startsDone) return { started: 0, rejected: [] };
-  const candidates = await allCandidates(services, { event, patterns, probes, limit: pageSize });
+  const candidates = await allCandidates(services, { event, probes, limit: pageSize });
   const byWorkflow = new Map<string, [StartCandidate, ...StartCandidate[]]>();
   for (const candidate of candidates) {
     const others = byWorkflow.get(candidate.workflowId);
