@@ -1,0 +1,276 @@
+import { randomUUID } from "node:crypto";
+import type { Scenario, SimulationView, StepView } from "@millrace/contract";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { openTestApi, type TestApi } from "./api/support.ts";
+
+// What a simulation says is what happens: the same definitions run with real tasks and simulated.
+
+let api: TestApi;
+beforeAll(async () => {
+  api = await openTestApi({ isWorking: true });
+});
+afterAll(() => api.close());
+
+interface Case {
+  readonly name: string;
+  readonly status: string;
+  readonly definition: { readonly steps: readonly object[] } & Readonly<Record<string, unknown>>;
+  readonly scenario?: Scenario;
+}
+
+const to = (stepId: string) => ({ transitions: { default: stepId } });
+const echo = (stepId: string, input: unknown, more: object = {}) => ({
+  stepId,
+  type: "TASK",
+  taskId: "echo",
+  input,
+  ...more,
+});
+const fail = (stepId: string, type: string, more: object = {}) => ({
+  stepId,
+  type: "TASK",
+  taskId: "fail",
+  input: { type, retryable: false },
+  ...more,
+});
+const failing = (type: string, retryable = false) => ({
+  error: { type, message: "failed on purpose", retryable },
+});
+const event = (pattern: string, payload: Record<string, number>) => ({
+  at: "PT1S",
+  pattern,
+  payload,
+});
+const waits = (mode: string, more: object = {}) => ({
+  stepId: "hear",
+  type: "EVENT_WAIT",
+  mode,
+  events: [{ eventPattern: `${mode}.one` }, { eventPattern: `${mode}.two` }],
+  lookback: "instance",
+  ...more,
+});
+
+const cases: readonly Case[] = [
+  {
+    name: "a loop of SET and CHOICE, a step that is skipped, an output template",
+    status: "COMPLETED",
+    definition: {
+      variables: { count: 0 },
+      output: { count: "${ variables.count }" },
+      steps: [
+        {
+          stepId: "add",
+          type: "SET",
+          variables: { count: "${ variables.count + 1 }" },
+          ...to("ask"),
+        },
+        {
+          stepId: "ask",
+          type: "CHOICE",
+          choices: [{ when: "variables.count < 3", to: "add" }],
+          default: "not",
+        },
+        echo("not", {}, { condition: "variables.count > 3", ...to("last") }),
+        echo("last", 1),
+      ],
+    },
+    scenario: { tasks: { last: { output: 1 } } },
+  },
+  {
+    name: "PARALLEL with all its branches",
+    status: "COMPLETED",
+    definition: {
+      steps: [
+        {
+          stepId: "fork",
+          type: "PARALLEL",
+          branches: [
+            { name: "a", steps: [echo("first", 1)] },
+            { name: "b", steps: [echo("second", 2)] },
+          ],
+        },
+      ],
+    },
+    scenario: { tasks: { first: { output: 1 }, second: { output: 2 } } },
+  },
+  {
+    name: "PARALLEL with the first of its branches",
+    status: "COMPLETED",
+    definition: {
+      steps: [
+        {
+          stepId: "fork",
+          type: "PARALLEL",
+          join: "ANY",
+          branches: [
+            { name: "a", steps: [echo("first", 1)] },
+            { name: "b", steps: [{ stepId: "rest", type: "DELAY", duration: "P1D" }] },
+          ],
+        },
+      ],
+    },
+    scenario: { tasks: { first: { output: 1 } } },
+  },
+  {
+    name: "an END in a branch",
+    status: "CANCELLED",
+    definition: {
+      steps: [
+        {
+          stepId: "fork",
+          type: "PARALLEL",
+          branches: [
+            { name: "a", steps: [{ stepId: "rest", type: "DELAY", duration: "P1D" }] },
+            {
+              name: "b",
+              steps: [
+                echo("first", 1, to("end")),
+                { stepId: "end", type: "END", outcome: "CANCELLED", reason: "enough" },
+              ],
+            },
+          ],
+        },
+      ],
+    },
+    scenario: { tasks: { first: { output: 1 } } },
+  },
+  {
+    name: "MAP that tolerates its failures",
+    status: "COMPLETED",
+    definition: {
+      steps: [
+        {
+          stepId: "each",
+          type: "MAP",
+          items: "[1, 2]",
+          tolerate: 2,
+          steps: [fail("work", "Broken")],
+        },
+      ],
+    },
+    scenario: { tasks: { work: failing("Broken") } },
+  },
+  {
+    name: "an error that is taken",
+    status: "COMPLETED",
+    definition: {
+      steps: [
+        fail("pay", "Declined", { onError: [{ errors: ["Declined"], to: "tell" }] }),
+        echo("tell", "${ steps.pay.error.type }"),
+      ],
+    },
+    scenario: { tasks: { pay: failing("Declined"), tell: { output: "Declined" } } },
+  },
+  {
+    name: "compensation after a failure",
+    status: "FAILED",
+    definition: {
+      steps: [echo("reserve", 1, to("pay")), fail("pay", "Declined")],
+      compensationSteps: [
+        { stepId: "release", compensationFor: "reserve", type: "TASK", taskId: "echo" },
+      ],
+    },
+    scenario: { tasks: { reserve: { output: 1 }, pay: failing("Declined") } },
+  },
+  {
+    name: "retries that are spent, and compensation",
+    status: "FAILED",
+    definition: {
+      steps: [
+        echo("reserve", 1, to("pay")),
+        {
+          stepId: "pay",
+          type: "TASK",
+          taskId: "fail",
+          input: { type: "BankDown" },
+          retry: { maxAttempts: 3, initialInterval: "PT0S" },
+        },
+      ],
+      compensationSteps: [
+        { stepId: "release", compensationFor: "reserve", type: "TASK", taskId: "echo" },
+      ],
+    },
+    scenario: { tasks: { reserve: { output: 1 }, pay: failing("BankDown", true) } },
+  },
+  {
+    name: "the first of two events",
+    status: "COMPLETED",
+    definition: { steps: [waits("ANY")], output: "${ steps.hear.output.payload }" },
+    scenario: { events: [event("ANY.one", { n: 1 })] },
+  },
+  {
+    name: "all of two events",
+    status: "COMPLETED",
+    definition: { steps: [waits("ALL")], output: "${ steps.hear.output[1].payload }" },
+    scenario: { events: [event("ALL.two", { n: 2 }), event("ALL.one", { n: 1 })] },
+  },
+  {
+    name: "a wait that is over, for its handler",
+    status: "COMPLETED",
+    definition: {
+      steps: [
+        {
+          stepId: "hear",
+          type: "EVENT_WAIT",
+          eventPattern: "never",
+          eventTimeout: { duration: "PT0.1S", timeoutHandlerStepId: "late" },
+        },
+        { stepId: "late", type: "END", outcome: "COMPLETED", output: "late" },
+      ],
+    },
+  },
+  {
+    name: "an event that is emitted and heard",
+    status: "COMPLETED",
+    definition: {
+      steps: [
+        {
+          stepId: "tell",
+          type: "EMIT_EVENT",
+          eventPattern: "told",
+          payload: { n: 3 },
+          ...to("hear"),
+        },
+        { stepId: "hear", type: "EVENT_WAIT", eventPattern: "told", lookback: "instance" },
+      ],
+      output: "${ steps.hear.output.payload }",
+    },
+  },
+];
+
+test.concurrent.each(cases)("$name: run and simulated alike", async (each) => {
+  const { definition, scenario = {}, status } = each;
+  const id = `p${randomUUID().slice(0, 8)}`;
+  const registered = await api.call("PUT", `/v1/definitions/${id}`, { id, ...definition });
+  expect(registered).toMatchObject({ status: 201 });
+
+  const simulated = await api.call("POST", `/v1/definitions/${id}/simulate`, { scenario });
+  const started = await api.call("POST", "/v1/instances", { workflowId: id });
+  for (const { pattern, payload } of scenario.events ?? []) {
+    await api.call("POST", "/v1/events", { pattern, payload });
+  }
+  const { body } = await api.call("GET", `/v1/instances/${started.body.id}?wait=20`);
+  const steps = await api.call("GET", `/v1/instances/${started.body.id}/steps?limit=100`);
+
+  expect(simulated.status).toBe(200);
+  const { instance, transcript } = simulated.body as SimulationView;
+  const last = transcript.flatMap(({ changes }) => changes);
+  expect(body.status).toBe(status);
+  expect(instance).toMatchObject({ status, output: body.output });
+  expect(instance.error?.type).toEqual(body.error?.type);
+  expect(instance.variables).toEqual(body.state.variables);
+  expect(instance.compensation?.plan).toEqual(body.compensation?.plan);
+  expect(instance.compensation?.completed).toEqual(body.compensation?.completed);
+  for (const [stepId, step] of Object.entries<StepView>(body.state.steps)) {
+    if (stepId.includes("[")) continue;
+    expect([stepId, instance.steps[stepId]?.attempts]).toEqual([stepId, step.attempts]);
+  }
+  expect(Object.fromEntries(last.map((row) => [row.executionId, row.status]))).toEqual(
+    Object.fromEntries(
+      steps.body.items.map((row: { executionId: string; status: string }) => [
+        row.executionId,
+        row.status,
+      ]),
+    ),
+  );
+});
