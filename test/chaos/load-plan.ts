@@ -117,11 +117,15 @@ function planCase(random: Random, number: number, atMs: number, key: string): Ca
     case "parked":
       return plan("parked", { failures: random.whole(3, 5) }, random.whole(0, 600));
     case "mended":
-      return plan("fragile", {
-        // Rounds that fail before anybody mends it; and where it goes on: "" is where it failed.
-        inVain: random.whole(0, 1),
-        from: random.pick(["", "", "before", "breaks"]),
-      });
+      return plan(
+        "fragile",
+        {
+          // Rounds that fail before anybody mends it; and where it goes on: "" is where it failed.
+          inVain: random.whole(0, 1),
+          from: random.pick(["", "", "before", "breaks"]),
+        },
+        random.whole(300, 1_500),
+      );
     case "abandoned":
       return plan("fragile", {}, random.whole(0, 600));
     case "triggered":

@@ -176,16 +176,21 @@ async function drive(plan: CasePlan, client: LoggingClient, deadline: () => numb
 }
 
 /** An operator retries it, in vain at first where the plan says so, and mends it when it fails again. */
-async function mend({ input }: CasePlan, one: Case): Promise<void> {
+async function mend({ input, pauseMs }: CasePlan, one: Case): Promise<void> {
   const from = input["from"] === "" ? {} : { fromStepId: input["from"] };
+  // An operator takes a moment: what answered a moment ago may be away.
+  const retry = async () => {
+    await sleep(pauseMs);
+    await one.change("retry", from);
+  };
   if (input["inVain"] === 1) {
     await one.settled();
-    await one.change("retry", from);
+    await retry();
   }
   await one.settled();
   await one.patch({ mended: true });
   // A retry without an answer may come late, and be the one in vain.
-  while ((await one.settled()) === "FAILED") await one.change("retry", from);
+  while ((await one.settled()) === "FAILED") await retry();
 }
 
 type Case = ReturnType<typeof openCase>;
