@@ -29,12 +29,19 @@ export interface BullJob {
 /** A burst becomes at least so many jobs, so that the workers of a small fleet share it. */
 const leastShares = 4;
 
-/** @param most Members that one job carries at most; 1: each travels alone. */
-export function bundled(additions: readonly Addition[], most: number): readonly BullJob[] {
+/**
+ * @param most Members that one job carries at most; 1: each travels alone.
+ * @param least Members for which a further job is not worth its cost, though fewer workers then share.
+ */
+export function bundled(
+  additions: readonly Addition[],
+  most: number,
+  least = 1,
+): readonly BullJob[] {
   if (most === 1 || additions.length === 1) return additions.map(alone);
   const jobs: BullJob[] = [];
   for (const [priority, alike] of byPriority(additions)) {
-    const size = Math.min(most, Math.ceil(alike.length / leastShares));
+    const size = Math.min(most, Math.max(least, Math.ceil(alike.length / leastShares)));
     for (let from = 0; from < alike.length; from += size) {
       const members = alike.slice(from, from + size);
       const [first] = members;

@@ -115,6 +115,12 @@ export interface Queue {
 
 const pendingStates = ["waiting", "delayed", "prioritized"] as const;
 
+/**
+ * To apply an event takes a worker less than to take a job, so that so few are not shared out. A step
+ * may run for long, and is.
+ */
+const fewAdvances = 10;
+
 /** So many jobs travel in one pipeline: a larger one holds Redis, and its caller, for too long. */
 const chunkSize = 500;
 
@@ -225,7 +231,7 @@ function queueOn(backend: Backend, { commandTimeoutMs, bundleSize, log }: Option
   }
 
   async function send(name: string, additions: Addition[]): Promise<void> {
-    const jobs = bundled(additions, bundleSize);
+    const jobs = bundled(additions, bundleSize, name === queueName(advanceQueue) ? fewAdvances : 1);
     for (let from = 0; from < jobs.length; from += chunkSize) {
       const chunk = jobs.slice(from, from + chunkSize);
       await run(() => backend.publisher(name).addBulk(chunk));

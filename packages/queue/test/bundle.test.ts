@@ -41,6 +41,7 @@ test("a burst is shared by several jobs, and a lone addition keeps its own id", 
     10, 10, 10, 10,
   ]);
   expect(bundled(additions(500), 25)).toHaveLength(20);
+  expect(bundled(additions(15), 25, 10).map(({ data }) => membersOf(data).length)).toEqual([10, 5]);
   expect(bundled(additions(1), 25)).toMatchObject([
     { data: addition(0).data, opts: { jobId: addition(0).id } },
   ]);
