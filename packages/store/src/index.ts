@@ -1,3 +1,5 @@
+export { beatThread, openBeat, staleBeatMs } from "./beat.ts";
+export type { BeatConnection, BeatThreadData } from "./beat.ts";
 export { blockStep, lostHolds, recordProgress, releaseSteps, unblockSteps } from "./holds.ts";
 export type { HeldStep, StepAttempt } from "./holds.ts";
 export { childrenOf, placeName } from "./child-links.ts";
@@ -119,13 +121,10 @@ export {
   forgetWorker,
   liveWorkers,
   noteWorkerExit,
-  openBeat,
   registerWorker,
-  staleBeatMs,
   workersLost,
 } from "./workers.ts";
 export type {
-  BeatConnection,
   LiveWorker,
   SilentWorker,
   WorkerEntry,

@@ -1,4 +1,5 @@
 import pg from "pg";
+import { pulse, staleBeatMs } from "./beat.ts";
 import { storeErrorOf } from "./errors.ts";
 import { prepared, run, type Db } from "./statement.ts";
 
@@ -17,9 +18,6 @@ export interface LiveWorker extends WorkerEntry {
   readonly beatAt: Date;
 }
 
-/** Age at which a beat counts as stopped: by its worker itself, and by whoever takes over. */
-export const staleBeatMs = 4_000;
-
 export async function registerWorker(db: Db, worker: WorkerEntry): Promise<void> {
   await db
     .insertInto("workers")
@@ -36,71 +34,6 @@ export async function registerWorker(db: Db, worker: WorkerEntry): Promise<void>
 /** @returns False where the worker is gone, or was silent for so long that others may have its steps. */
 export async function beat(db: Db, workerId: string): Promise<boolean> {
   return (await run<{ ok: boolean }>(db, prepared("beat", pulse), [workerId, null])).length > 0;
-}
-
-/** One row, touched by its own worker only: an update in place, as no index has the time. */
-const pulse = `update workers set beat_at = clock_timestamp(), rss_bytes = coalesce($2::bigint, rss_bytes)
-  where id = $1 and beat_at > clock_timestamp() - interval '${staleBeatMs} ms'
-  returning true as ok`;
-
-export interface BeatConnection {
-  /** Ahead of the first pulse. @throws DatabaseUnavailableError */
-  connect(): Promise<void>;
-  /**
-   * As `beat`, and says how much memory the process has.
-   *
-   * @throws DatabaseUnavailableError
-   */
-  pulse(workerId: string, rssBytes?: number): Promise<boolean>;
-  close(): Promise<void>;
-}
-
-/**
- * A connection for the beat alone, so that a pool that is busy does not make a worker seem dead. It is
- * opened again when it was lost.
- */
-export function openBeat(url: string): BeatConnection {
-  let client: pg.Client | undefined;
-
-  async function open(): Promise<pg.Client> {
-    const fresh = new pg.Client({
-      connectionString: url,
-      application_name: "millrace-beat",
-      connectionTimeoutMillis: staleBeatMs,
-      query_timeout: staleBeatMs,
-      keepAlive: true,
-    });
-    fresh.on("error", () => {
-      client = undefined;
-    });
-    await fresh.connect();
-    return fresh;
-  }
-
-  async function using<T>(act: (connection: pg.Client) => Promise<T>): Promise<T> {
-    try {
-      client ??= await open();
-      return await act(client);
-    } catch (error) {
-      const broken = client;
-      client = undefined;
-      broken?.end().catch(() => {});
-      throw storeErrorOf(error);
-    }
-  }
-
-  return {
-    connect: () => using(async () => {}),
-    pulse: (workerId, rssBytes) =>
-      using(async (connection) => {
-        const { rows } = await connection.query(pulse, [workerId, rssBytes ?? null]);
-        return rows.length > 0;
-      }),
-    async close() {
-      await client?.end();
-      client = undefined;
-    },
-  };
 }
 
 /** A worker that fell silent, and when it was last heard of. */

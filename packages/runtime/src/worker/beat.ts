@@ -1,4 +1,6 @@
 import { Worker } from "node:worker_threads";
+import { beatThread } from "@millrace/store";
+import type { BeatThreadData } from "@millrace/store";
 import type { Services } from "../services.ts";
 
 export interface Beat {
@@ -13,15 +15,10 @@ export interface Beat {
   stop(): Promise<void>;
 }
 
-/**
- * Opens the thread that beats. It takes a few tenths of a second to load and to connect, so it is opened
- * before the worker is ready. Run from the sources, it uses the built file beside them.
- */
+/** Opens the thread that beats: early, since it has to load and to connect before the worker is ready. */
 export function openBeatThread({ database, log }: Services): Beat {
-  const here = import.meta.url;
-  const file = here.endsWith(".ts") ? "../../dist/worker/beat-thread.js" : "./beat-thread.js";
-  const thread = new Worker(new URL(file, here), {
-    workerData: { databaseUrl: database.url },
+  const thread = new Worker(beatThread, {
+    workerData: { databaseUrl: database.url } satisfies BeatThreadData,
     // Not this process's conditions: in tests they resolve packages to sources, which Node cannot run.
     execArgv: [],
   });

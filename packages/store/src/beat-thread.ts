@@ -1,5 +1,6 @@
 import { parentPort, workerData } from "node:worker_threads";
-import { openBeat } from "@millrace/store";
+import { openBeat } from "./beat.ts";
+import type { BeatThreadData } from "./beat.ts";
 
 /**
  * The pulse of a worker process, on a thread and a connection of its own: a task that blocks the event
@@ -8,7 +9,7 @@ import { openBeat } from "@millrace/store";
 
 const beatMs = 1_000;
 
-const { databaseUrl } = workerData as { readonly databaseUrl: string };
+const { databaseUrl } = workerData as BeatThreadData;
 const beat = openBeat(databaseUrl);
 /** None yet, or the last one is no longer good. */
 let id: string | undefined;
