@@ -1,0 +1,52 @@
+import { claimSteps, commitBatch, createBatch, loadInstances } from "@millrace/store";
+import type { Db } from "@millrace/store";
+import { sql } from "kysely";
+import { expect, test } from "vitest";
+import { blank, claimRequest, firstCommit, openTestDatabase, result, workerId } from "./support.ts";
+
+// A prepared statement keeps its plan, and a new installation makes its plans while the tables are nearly
+// empty and all ways to a row look alike: what is chosen then must be good later, too.
+
+test.for([1, 20, 300])(
+  "plans made while there are %d instances find instances by their keys",
+  async (count) => {
+    // One connection: the plans are those of its first statements.
+    const { db, drop } = await openTestDatabase(1);
+
+    await takeAndCommit(db, count);
+
+    // Nobody has listed anything.
+    expect(await indexesReadOf(db)).toEqual(["workflow_instances_pkey"]);
+    await drop();
+  },
+);
+
+/** All that one step does to instances, of as many at once. */
+async function takeAndCommit(db: Db, count: number): Promise<void> {
+  const commits = Array.from({ length: count }, () => firstCommit(blank()));
+  await createBatch(db, commits);
+  const snapshots = commits.map(({ decision }) => decision.snapshot);
+  const worker = workerId();
+  await claimSteps(
+    db,
+    snapshots.map((snapshot) => claimRequest(snapshot, worker)),
+  );
+  await loadInstances(
+    db,
+    snapshots.map(({ tenantId, id: instanceId }) => ({ tenantId, instanceId })),
+  );
+  const outcomes = await commitBatch(
+    db,
+    snapshots.map((snapshot) => result(snapshot, { workerId: worker })),
+  );
+  expect(outcomes).toEqual(snapshots.map(() => ({ kind: "committed", version: 2 })));
+}
+
+async function indexesReadOf(db: Db): Promise<readonly string[]> {
+  await sql`select pg_stat_force_next_flush()`.execute(db);
+  const { rows } = await sql<{ name: string }>`
+    select indexrelname as name from pg_stat_user_indexes
+    where relname = 'workflow_instances' and idx_scan > 0
+    order by 1`.execute(db);
+  return rows.map(({ name }) => name);
+}
