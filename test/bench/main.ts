@@ -42,7 +42,7 @@ const workloads: readonly Workload[] = [
 ];
 
 /** Left out unless asked for: they say little that the others do not. */
-const onDemand: readonly string[] = ["W1X4", "W3L", "W4L", "GROWTHL"];
+const onDemand: readonly string[] = ["W1X4", "W1L", "W1X2L", "W1X4L", "W3L", "W4L", "GROWTHL"];
 
 const resultsFile = fileURLToPath(new URL("../../../bench/results.json", import.meta.url));
 

@@ -23,6 +23,8 @@ export interface Rig extends Watched {
   readonly sql: pg.Pool;
   /** Starts a worker process; returns at once, and not when it is ready. */
   startWorker(): Promise<BenchWorker>;
+  /** Starts worker processes that have loaded all they need, and wait for the word to begin. */
+  holdWorkers(count: number): Promise<{ begin(): void }>;
   register(document: { readonly id: string }): Promise<void>;
   /** Starts so many instances by `:batch`, and returns their ids. */
   start(workflowId: string, count: number, input?: (index: number) => object): Promise<string[]>;
@@ -53,6 +55,7 @@ export const workerSettings = { MILLRACE_CONCURRENCY: "100" } as const;
 
 const here = import.meta.dirname;
 const tasksFile = join(here, "tasks.js");
+const holdFile = join(here, "hold.js");
 const workerProgram = fileURLToPath(new URL("../../../apps/worker/dist/main.js", import.meta.url));
 const longestMs = 120_000;
 
@@ -83,6 +86,31 @@ export async function openRig({ servers, profileFolder }: Bench): Promise<Rig> {
     const workers: Child[] = [];
     closers.push(() => Promise.all(workers.map((child) => child.stop())));
     const logs = join(dataDir, "logs");
+    const startWorker = async (nodeArguments: readonly string[]) => {
+      mkdirSync(logs, { recursive: true });
+      const log = openSync(join(logs, `worker-${workers.length + 1}.log`), "a", 0o600);
+      const heard = new Map<string, () => void>();
+      const hears = (kind: string) => new Promise<void>((settle) => heard.set(kind, settle));
+      const [loaded, ready] = [hears("loaded"), hears("ready")];
+      const child = await startChild({
+        command: process.execPath,
+        args: ["--enable-source-maps", ...nodeArguments, workerProgram],
+        env: {
+          ...profiling,
+          DATABASE_URL: database.url,
+          REDIS_URL: servers.redis.url,
+          MILLRACE_QUEUE_BACKEND: "redis",
+          MILLRACE_TASKS: tasksFile,
+          ...workerSettings,
+        },
+        stopSignal: "SIGTERM",
+        output: log,
+        onMessage: (message) => heard.get((message as { readonly kind: string }).kind)?.(),
+      });
+      closeSync(log);
+      workers.push(child);
+      return { child, loaded, ready };
+    };
     const rig: Rig = {
       stack,
       http,
@@ -92,31 +120,15 @@ export async function openRig({ servers, profileFolder }: Bench): Promise<Rig> {
         ...stack.pids(),
         worker: workers.filter(({ exit }) => exit === undefined).map(({ pid }) => pid),
       }),
-      async startWorker() {
-        mkdirSync(logs, { recursive: true });
-        const log = openSync(join(logs, `worker-${workers.length + 1}.log`), "a", 0o600);
-        let sayReady = () => {};
-        const ready = new Promise<void>((resolveReady) => {
-          sayReady = resolveReady;
-        });
-        const child = await startChild({
-          command: process.execPath,
-          args: ["--enable-source-maps", workerProgram],
-          env: {
-            ...profiling,
-            DATABASE_URL: database.url,
-            REDIS_URL: servers.redis.url,
-            MILLRACE_QUEUE_BACKEND: "redis",
-            MILLRACE_TASKS: tasksFile,
-            ...workerSettings,
+      startWorker: () => startWorker([]),
+      async holdWorkers(count) {
+        const held = await Promise.all(range(count).map(() => startWorker(["--import", holdFile])));
+        await Promise.all(held.map(({ loaded }) => loaded));
+        return {
+          begin() {
+            for (const { child } of held) child.kill("SIGUSR2");
           },
-          stopSignal: "SIGTERM",
-          output: log,
-          onMessage: () => sayReady(),
-        });
-        closeSync(log);
-        workers.push(child);
-        return { child, ready };
+        };
       },
       async register(document) {
         await http.call("PUT", `/v1/definitions/${document.id}`, document);

@@ -124,9 +124,4 @@ export {
   registerWorker,
   workersLost,
 } from "./workers.ts";
-export type {
-  LiveWorker,
-  SilentWorker,
-  WorkerEntry,
-  WorkerExit,
-} from "./workers.ts";
+export type { LiveWorker, SilentWorker, WorkerEntry, WorkerExit } from "./workers.ts";
