@@ -56,7 +56,7 @@ export function openParameters(drafts: readonly Draft[]): Parameters {
     }
     values.push(...source.values(rows));
     const many = (alias: string, names?: readonly string[]) => source.from(alias, first, names);
-    return Object.assign(many, isAlone ? keysOfOne : keysAmongMany);
+    return Object.assign(many, isAlone ? keysOfOneForMany : keysAmongMany);
   }
 
   return {
@@ -108,6 +108,16 @@ const keysAmongMany = {
   at: "($7::timestamptz[])[x.ix + 1]",
 };
 const keysOfOne = { tenantId: "$2::text", instanceId: "$3::uuid", at: "$7::timestamptz" };
+/**
+ * For several rows of a commit alone: the key hangs on the row, so that each row is looked up by its whole
+ * key. As plain parameters they find all rows of the instance for each row that is meant: a fan-out of
+ * 1,000 items cost 35 ms a commit, and 650 instead of 90 µs of Postgres an item.
+ */
+const keysOfOneForMany = {
+  tenantId: "case x.ix when 0 then $2::text end",
+  instanceId: "case x.ix when 0 then $3::uuid end",
+  at: "$7::timestamptz",
+};
 
 export const isWritten = "x.ix = any ((select ixs from go)::integer[])";
 
