@@ -1,6 +1,5 @@
 import pg from "pg";
 import { pulse, staleBeatMs } from "./beat.ts";
-import { storeErrorOf } from "./errors.ts";
 import { prepared, run, type Db } from "./statement.ts";
 
 /** Worker processes. One that beats is alive; what others hold may be taken over. */
