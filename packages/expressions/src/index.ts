@@ -25,6 +25,7 @@ export {
   both,
   described,
   either,
+  isOnly,
   listOf,
   objectOf,
   once,

@@ -1,8 +1,10 @@
 import { inspect, parseExpression } from "@millrace/expressions";
-import type { Shape } from "@millrace/expressions";
+import type { Json, Shape } from "@millrace/expressions";
 import { Ajv2020 } from "ajv/dist/2020.js";
 import fc from "fast-check";
 import { expect, test } from "vitest";
+import { checkStartInput } from "../../engine/src/definition/check-start-input.ts";
+import { problemList } from "../../engine/src/definition/problem.ts";
 import { shapeOfSchema } from "../../engine/src/definition/schema-shape.ts";
 
 const seed = Number(process.env["MILLRACE_SEED"] ?? 20_260_104);
@@ -106,6 +108,11 @@ test(`what a random schema lets through has the shape that is made of it (seed $
         for (const sample of samples) {
           if (!isValid(validate, sample)) continue;
           passed += 1;
+          const list = problemList([]);
+          checkStartInput({ $literal: sample as Json }, "", roots, list);
+          expect(list.problems, `${JSON.stringify(sample)} under ${JSON.stringify(whole)}`).toEqual(
+            [],
+          );
           for (const read of reads) {
             const expression = parseExpression(read);
             const { shape, mismatches } = inspect(expression, roots);

@@ -3,6 +3,7 @@ import { anything, described, inspect } from "@millrace/expressions";
 import { defaultRetryPolicy } from "../retry.ts";
 import type { ReadsFound } from "./check-reads.ts";
 import { sources } from "./check-reads.ts";
+import { checkStartInput } from "./check-start-input.ts";
 import { checkWays } from "./check-ways.ts";
 import { didYouMean, nearNames } from "./near-name.ts";
 import type { Fields, Outline, StepOutline } from "./outline.ts";
@@ -78,6 +79,7 @@ export function checkValues(outline: Outline, list: ProblemList): ReadsFound {
     warnOfUnheard(own["eventPattern"], path, list);
     check.text(`${path}/eventCondition`, own["eventCondition"], readStartCondition);
     check.json(`${path}/input`, own["input"], readStartValue);
+    checkStartInput(own["input"] as Json | undefined, `${path}/input`, roots, list);
     check.text(`${path}/correlationId`, own["correlationId"], readStartValue);
   }
   const inside: Surroundings[] = [];

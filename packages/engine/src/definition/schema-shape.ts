@@ -35,6 +35,9 @@ export function checkSchemaSize(schema: unknown, list: ProblemList): void {
   list.add("/inputSchema", "SCHEMA_TOO_LARGE", message);
 }
 
+/** What is there: JSON has no other types. */
+const present = ofType("null", "boolean", "number", "string", "array", "object");
+
 /** Schemas that are looked at on the way to one shape; what lies deeper may be anything. */
 const maxDepth = 64;
 /** Alternatives of one `anyOf` or `oneOf`; more are taken for anything. */
@@ -92,18 +95,20 @@ export function shapeOfSchema(schema: unknown): Shape {
 
   const membersOf = (fields: Fields): Pick<Shape, "member" | "names"> | undefined => {
     const properties = fieldsOf(fields["properties"]);
-    const required = new Set(itemsOf(fields["required"]));
-    const others = fields["additionalProperties"];
+    const required = new Set(
+      itemsOf(fields["required"]).filter((name) => typeof name === "string"),
+    );
     const isOpen =
-      others !== false || Object.keys(fieldsOf(fields["patternProperties"])).length > 0;
-    const names = Object.keys(properties);
+      fields["additionalProperties"] !== false ||
+      Object.keys(fieldsOf(fields["patternProperties"])).length > 0;
+    const names = [...new Set([...Object.keys(properties), ...required])];
     if (isOpen && names.length === 0) return undefined;
     return {
       names,
       member: remembered((key) => {
-        if (!Object.hasOwn(properties, key)) return isOpen ? anything : absent;
-        const shape = shapeOf(properties[key], []);
-        return required.has(key) ? shape : optional(shape);
+        const others = isOpen ? anything : absent;
+        const shape = Object.hasOwn(properties, key) ? shapeOf(properties[key], []) : others;
+        return required.has(key) ? both(shape, present) : optional(shape);
       }),
     };
   };
