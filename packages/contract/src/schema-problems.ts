@@ -124,7 +124,7 @@ function problemsOfIssue(issue: z.core.$ZodIssue): Problem[] {
     case "invalid_union":
       return "options" in issue && issue.discriminator === "type"
         ? one("UNKNOWN_STEP_TYPE", unknownStepType(found, issue.options))
-        : one("BAD_VALUE", issue.message);
+        : problemsOfUnion(issue, found);
     case "too_big":
       return issue.origin === "string" || issue.origin === "array"
         ? one("TOO_LONG", `at most ${issue.maximum} ${unitOf(issue.origin)}, got ${sizeOf(found)}`)
@@ -143,6 +143,28 @@ function problemsOfIssue(issue: z.core.$ZodIssue): Problem[] {
       return one("BAD_VALUE", issue.message);
   }
 }
+
+/** Of a union without a message of its own: what is wrong by the one member of the value's type. */
+function problemsOfUnion(issue: z.core.$ZodIssueInvalidUnion, found: unknown): Problem[] {
+  const path = pointer(issue.path);
+  if (issue.message !== untold) return [{ path, code: "BAD_VALUE", message: issue.message }];
+  const isOtherType = ({ code, path: within }: z.core.$ZodIssue) =>
+    code === "invalid_type" && within.length === 0;
+  const [member, ...others] = issue.errors.filter((errors) => !errors.some(isOtherType));
+  if (member !== undefined && others.length === 0) {
+    return member.flatMap((each) =>
+      problemsOfIssue({ ...each, path: [...issue.path, ...each.path] }),
+    );
+  }
+  const types = issue.errors
+    .flat()
+    .flatMap((each) => (each.code === "invalid_type" ? [withArticle(each.expected)] : []));
+  const message = `expected ${[...new Set(types)].join(" or ")}, got ${typeName(found)}`;
+  return [{ path, code: "WRONG_TYPE", message }];
+}
+
+/** What zod says where nobody gave a message. */
+const untold = "Invalid input";
 
 /** The value that the issue is about; `undefined` when there is none at its path. */
 function inputOf(issue: z.core.$ZodIssue): unknown {

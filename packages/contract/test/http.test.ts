@@ -183,6 +183,19 @@ test("settled is ended, and compensated where there is something to compensate",
   expect(isSettled({ status: "FAILED", compensation: done })).toBe(true);
 });
 
+test.each([
+  ["ok", [["/tasks/a", "WRONG_TYPE", "expected an object or an array, got a string"]]],
+  [{ outptu: 1 }, [["/tasks/a/outptu", "UNKNOWN_FIELD", expect.stringContaining("output")]]],
+  [
+    [{ output: 1 }, { error: "no" }],
+    [["/tasks/a/1/error", "WRONG_TYPE", "expected an object, got a string"]],
+  ],
+])("a mocked result %j is told where and what it is to be", (result, problems) => {
+  const { problems: found = [] } = contract.parseJson(contract.Scenario, { tasks: { a: result } });
+
+  expect(found.map(({ path, code, message }) => [path, code, message])).toEqual(problems);
+});
+
 test("every schema has a JSON Schema, as OpenAPI and editors need it", () => {
   const schemas = Object.values<unknown>(contract).filter((each) => each instanceof z.ZodType);
 
