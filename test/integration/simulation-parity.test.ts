@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
 import type { Scenario, SimulationView, StepView } from "@millrace/contract";
+import { eventually } from "@millrace/testkit";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { openTestApi, type TestApi } from "./api/support.ts";
 
@@ -16,6 +17,8 @@ interface Case {
   readonly status: string;
   readonly definition: { readonly steps: readonly object[] } & Readonly<Record<string, unknown>>;
   readonly scenario?: Scenario;
+  /** A workflow that it starts, registered under the name that its step gives. */
+  readonly child?: { readonly id: string; readonly steps: readonly object[] };
 }
 
 const to = (stepId: string) => ({ transitions: { default: stepId } });
@@ -220,6 +223,42 @@ const cases: readonly Case[] = [
     },
   },
   {
+    name: "a cancel while it waits, and compensation",
+    status: "CANCELLED",
+    definition: {
+      steps: [
+        echo("reserve", 1, to("hear")),
+        { stepId: "hear", type: "EVENT_WAIT", eventPattern: "never" },
+      ],
+      compensationSteps: [
+        { stepId: "release", compensationFor: "reserve", type: "TASK", taskId: "echo" },
+      ],
+    },
+    scenario: {
+      tasks: { reserve: { output: 1 } },
+      cancel: { at: "PT1H", reason: "no more", shouldCompensate: true },
+    },
+  },
+  {
+    name: "a workflow that is started and awaited",
+    status: "COMPLETED",
+    child: { id: "parity_child", steps: [echo("say", "workflow.input")] },
+    definition: {
+      steps: [
+        {
+          stepId: "call",
+          type: "SUB_WORKFLOW",
+          workflowId: "parity_child",
+          input: { n: 4 },
+          ...to("say"),
+        },
+        echo("say", "steps.call.output"),
+      ],
+      output: "${ steps.say.output }",
+    },
+    scenario: { tasks: { call: { output: { n: 4 } }, say: { output: { n: 4 } } } },
+  },
+  {
     name: "an event that is emitted and heard",
     status: "COMPLETED",
     definition: {
@@ -239,7 +278,8 @@ const cases: readonly Case[] = [
 ];
 
 test.concurrent.each(cases)("$name: run and simulated alike", async (each) => {
-  const { definition, scenario = {}, status } = each;
+  const { definition, scenario = {}, status, child } = each;
+  if (child !== undefined) await api.call("PUT", `/v1/definitions/${child.id}`, child);
   const id = `p${randomUUID().slice(0, 8)}`;
   const registered = await api.call("PUT", `/v1/definitions/${id}`, { id, ...definition });
   expect(registered).toMatchObject({ status: 201 });
@@ -248,6 +288,14 @@ test.concurrent.each(cases)("$name: run and simulated alike", async (each) => {
   const started = await api.call("POST", "/v1/instances", { workflowId: id });
   for (const { pattern, payload } of scenario.events ?? []) {
     await api.call("POST", "/v1/events", { pattern, payload });
+  }
+  if (scenario.cancel !== undefined) {
+    await eventually("it waits", async () => {
+      const seen = await api.call("GET", `/v1/instances/${started.body.id}`);
+      return seen.body.status === "WAITING_FOR_EVENT";
+    });
+    const { at: _, ...how } = scenario.cancel;
+    await api.call("POST", `/v1/instances/${started.body.id}/cancel`, how);
   }
   const { body } = await api.call("GET", `/v1/instances/${started.body.id}?wait=20`);
   const steps = await api.call("GET", `/v1/instances/${started.body.id}/steps?limit=100`);
