@@ -1,4 +1,4 @@
-import type { StepRead } from "./check-values.ts";
+import type { StepRead } from "./value-checker.ts";
 import type { Graph } from "./graph.ts";
 import { reachable } from "./graph.ts";
 import type { Outline, StepOutline } from "./outline.ts";

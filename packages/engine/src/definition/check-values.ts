@@ -1,30 +1,26 @@
-import type { Expression, Json, Roots, Template } from "@millrace/expressions";
-import { anything, described, inspect } from "@millrace/expressions";
+import type { Expression, Json, Template } from "@millrace/expressions";
+import { anything, inspect } from "@millrace/expressions";
 import { defaultRetryPolicy } from "../retry.ts";
 import type { ReadsFound } from "./check-reads.ts";
-import { sources } from "./check-reads.ts";
+import { checkEventWait, checkMatcher, warnOfUnheard } from "./check-events.ts";
 import { checkStartInput } from "./check-start-input.ts";
 import { checkWays } from "./check-ways.ts";
-import { didYouMean, nearNames } from "./near-name.ts";
 import type { Fields, Outline, StepOutline } from "./outline.ts";
 import { below, fieldsOf, itemsOf, textOf } from "./outline.ts";
 import { shapesOf } from "./shapes.ts";
-import { isLifecyclePattern, lifecycleEvents, patternMatches, reservedPrefix } from "./pattern.ts";
 import type { ProblemList } from "./problem.ts";
-import type { Names, Reading } from "./values.ts";
+import type { Check, StepContext, Surroundings } from "./value-checker.ts";
+import { quote, valueChecker } from "./value-checker.ts";
 import {
   isRoot,
   namesOfItem,
   notYet,
   readCondition,
   readDuration,
-  readEventCondition,
   readEventName,
-  readEventPattern,
   readInput,
   readInterval,
   readItems,
-  readPayloadPath,
   readPlainName,
   readReason,
   readStartCondition,
@@ -34,21 +30,6 @@ import {
   readValue,
   readVariableName,
 } from "./values.ts";
-
-/** Values that are evaluated on entering or leaving a step, and the steps that they read. */
-export interface StepRead {
-  /** Index of the step that is entered or left. */
-  readonly reader: number;
-  /** It is left: it has run. */
-  readonly isAfter: boolean;
-  readonly stepIds: readonly string[];
-  /** Those of which the output is read. */
-  readonly outputs: readonly string[];
-  /** Where an output is read without a care whether it is there. */
-  readonly bare: readonly { readonly stepId: string; readonly path: string }[];
-  /** JSON pointers of the expressions that read this one of them. */
-  readonly where: (stepId: string) => readonly string[];
-}
 
 /** Whatever concerns single values: expressions, durations, times, patterns, names. */
 export function checkValues(outline: Outline, list: ProblemList): ReadsFound {
@@ -103,13 +84,6 @@ export function checkValues(outline: Outline, list: ProblemList): ReadsFound {
   return found;
 }
 
-/** The roots that expressions have in a place, beside those that they have everywhere. */
-interface Surroundings {
-  readonly names: Names;
-  /** What is known of them, and of all others. */
-  readonly roots: Roots;
-}
-
 /** Inside of a MAP there are its items. */
 function insideOf({ fields }: StepOutline, { names, roots }: Surroundings): Surroundings {
   const itemName = textOf(fields["itemName"]);
@@ -119,110 +93,6 @@ function insideOf({ fields }: StepOutline, { names, roots }: Surroundings): Surr
     names: [...names, ...namesOfItem(itemName)],
     roots: { ...roots, item, ...(itemName !== undefined && { [itemName]: item }) },
   };
-}
-
-type Reader<V, T> = (value: V, names?: Names) => Reading<T>;
-
-/** Reads values and reports what is found; what is absent or of the wrong type is passed over. */
-interface Check {
-  text<T>(path: string, value: unknown, read: Reader<string, T>): T | undefined;
-  json<T>(path: string, value: unknown, read: Reader<Json, T>): T | undefined;
-}
-
-function valueChecker(outline: Outline, list: ProblemList) {
-  const reads: StepRead[] = [];
-  const asked = new Map<number, Set<string>>();
-  const near = nearNames(outline.byId.keys());
-
-  /**
-   * @param at The step that is being entered or left, where there is one.
-   * @param around The items that the values are inside of.
-   */
-  const checker = (
-    at: Pick<StepRead, "reader" | "isAfter"> | undefined,
-    { names, roots }: Surroundings,
-  ): Check => {
-    const take = <T>(path: string, reading: Reading<T>): T | undefined => {
-      for (const each of reading.problems) list.add(path + each.at, each.code, each.message);
-      for (const each of reading.warnings) list.warn(path + each.at, each.code, each.message);
-      const bareOutputs = checkTypes(path, reading, roots, list);
-      if (at !== undefined && reading.isCondition === true) noteAsked(asked, at.reader, reading);
-      const { steps: stepIds } = reading;
-      if (stepIds === undefined || stepIds === "ALL" || stepIds.length === 0) return reading.value;
-
-      let places: ReadonlyMap<string, readonly string[]> | undefined;
-      const where = (stepId: string): readonly string[] => {
-        places ??= reading.placesOfSteps?.();
-        return (places?.get(stepId) ?? []).map((pointer) => path + pointer);
-      };
-      for (const stepId of stepIds) {
-        if (outline.byId.has(stepId)) continue;
-        const message = `there is no step ${quote(stepId)}${didYouMean(near(stepId))}`;
-        for (const place of where(stepId)) list.add(place, "UNKNOWN_STEP", message);
-      }
-      if (at !== undefined) {
-        const outputs = reading.parsed?.reads.stepOutputs ?? [];
-        const bare = reading.isCondition === true ? [] : bareOutputs;
-        reads.push({ ...at, stepIds, outputs, bare, where });
-      }
-      return reading.value;
-    };
-    return {
-      text: (path, value, read) =>
-        typeof value === "string" ? take(path, read(value, names)) : undefined,
-      // The whole document has been found to be JSON.
-      json: (path, value, read) =>
-        value === undefined ? undefined : take(path, read(value as Json, names)),
-    };
-  };
-  return { checker, found: { reads, asked } satisfies ReadsFound };
-}
-
-function noteAsked(
-  asked: Map<number, Set<string>>,
-  reader: number,
-  { parsed }: Reading<unknown>,
-): void {
-  if (parsed === undefined) return;
-  const { steps, variables, input, item, instance } = parsed.reads;
-  const known = asked.get(reader) ?? new Set();
-  asked.set(reader, known);
-  for (const stepId of steps === "ALL" ? [] : steps) known.add(stepId);
-  if (variables || steps === "ALL") known.add(sources.variables);
-  if (input || item) known.add(sources.input);
-  if (instance) known.add(sources.instance);
-}
-
-/**
- * What the schemas and the types of steps prove of an expression, and of what its place needs.
- *
- * @returns The outputs that it reads without a care whether they are there.
- */
-function checkTypes(
-  path: string,
-  { parsed, wants }: Reading<unknown>,
-  roots: Roots,
-  list: ProblemList,
-): StepRead["bare"] {
-  if (parsed === undefined || parsed.reads.roots.length === 0) return [];
-  const { shape, mismatches, bareOutputs } = inspect(parsed, roots);
-  const bare = bareOutputs.map(({ stepId, pointer }) => ({ stepId, path: path + pointer }));
-  for (const { pointer, code, message } of mismatches) list.add(path + pointer, code, message);
-  if (wants === undefined || mismatches.length > 0) return bare;
-  if (shape.types.length === 0 || shape.types.includes(wants)) return bare;
-  const message = `${described({ types: [wants] })} is wanted here, and this is ${described(shape)}`;
-  list.add(path, "TYPE_MISMATCH", message);
-  return bare;
-}
-
-interface StepContext {
-  /** For what is evaluated when the step has run. */
-  readonly leaving: Check;
-  /** For what is evaluated when it is entered. */
-  readonly entering: Check;
-  readonly list: ProblemList;
-  readonly longest: number | Template;
-  readonly outline: Outline;
 }
 
 function checkStep(step: StepOutline, context: StepContext): void {
@@ -345,71 +215,6 @@ function checkClocks(fields: Fields, path: string, names: readonly string[], che
   for (const name of names) check.text(`${path}/${name}`, fields[name], readDuration);
 }
 
-function checkEventWait({ fields, path, stepId }: StepOutline, context: StepContext): void {
-  const { entering, list, outline } = context;
-  checkAwaited(fields, path, entering, list);
-
-  const timeout = fieldsOf(fields["eventTimeout"]);
-  entering.text(`${path}/eventTimeout/duration`, timeout["duration"], readDuration);
-  const isBounded = ["eventTimeout", ...clocks].some((name) => fields[name] !== undefined);
-  if (!isBounded && outline.fields["timeout"] === undefined) {
-    const message = `${quote(stepId ?? "the step")} waits for ever if its event never comes; give it an eventTimeout, or the workflow a timeout`;
-    list.warn(path, "WAIT_WITHOUT_TIMEOUT", message);
-  }
-
-  const { lookback } = fields;
-  const matchers = [fields, ...itemsOf(fields["events"]).map(fieldsOf)];
-  if (lookback !== "instance") entering.text(`${path}/lookback`, lookback, readDuration);
-  const isReserved = matchers.some(({ eventPattern }) => isLifecyclePattern(eventPattern));
-  if (lookback !== undefined && isReserved) {
-    const message = `events under "${reservedPrefix}" are not looked back for; take the lookback out`;
-    list.add(`${path}/lookback`, "RESERVED_PATTERN", message);
-  }
-
-  for (const [name, value] of Object.entries(fieldsOf(fields["eventPayloadMapping"]))) {
-    const at = below(`${path}/eventPayloadMapping`, name);
-    entering.text(at, name, readVariableName);
-    entering.text(at, value, readPayloadPath);
-  }
-}
-
-/** One event that the step names itself, or a list of them. */
-function checkAwaited(fields: Fields, path: string, check: Check, list: ProblemList): void {
-  const { events, mode } = fields;
-  if (events === undefined) {
-    checkMatcher(fields, path, check, list);
-    if (mode === undefined) return;
-    list.warn(`${path}/mode`, "NO_EFFECT", '"mode" has no effect without a list of "events"');
-    return;
-  }
-  if (fields["eventCondition"] !== undefined) {
-    const message = 'each of the "events" has a condition of its own; put this one there';
-    list.add(`${path}/eventCondition`, "MISPLACED", message);
-  }
-  for (const [index, event] of itemsOf(events).entries()) {
-    const own = fieldsOf(event);
-    checkMatcher(own, `${path}/events/${index}`, check, list);
-    if (mode !== "ALL" || own["to"] === undefined) continue;
-    const message =
-      'under "ALL" no event alone decides where to go; use the "transitions" of the step';
-    list.add(`${path}/events/${index}/to`, "MISPLACED", message);
-  }
-}
-
-function checkMatcher(fields: Fields, path: string, check: Check, list: ProblemList): void {
-  const { eventPattern } = fields;
-  const pattern = check.text(`${path}/eventPattern`, eventPattern, readEventPattern);
-  check.text(`${path}/eventCondition`, fields["eventCondition"], readEventCondition);
-  if (pattern?.isConstant === true) warnOfUnheard(eventPattern, path, list);
-}
-
-function warnOfUnheard(eventPattern: unknown, path: string, list: ProblemList): void {
-  if (!isLifecyclePattern(eventPattern)) return;
-  if (lifecycleEvents.some((name) => patternMatches(eventPattern, name))) return;
-  const message = `no event is called so: those under "${reservedPrefix}" are ${lifecycleEvents.join(", ")}; for an expression write "\${ … }"`;
-  list.warn(`${path}/eventPattern`, "NEVER_MATCHES", message);
-}
-
 /** Reads conditions as a check does. */
 function conditions(check: Check) {
   return (at: string, when: unknown): Expression | undefined => check.text(at, when, readCondition);
@@ -493,8 +298,4 @@ function checkIdleFields({ fields, path, type }: StepOutline, list: ProblemList)
       list.warn(`${path}/${key}`, "NO_EFFECT", message);
     }
   }
-}
-
-function quote(value: unknown): string {
-  return JSON.stringify(value) ?? "undefined";
 }

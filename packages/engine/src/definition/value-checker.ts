@@ -1,0 +1,139 @@
+import type { Json, Roots, Template } from "@millrace/expressions";
+import { described, inspect } from "@millrace/expressions";
+import type { ReadsFound } from "./check-reads.ts";
+import { sources } from "./check-reads.ts";
+import { didYouMean, nearNames } from "./near-name.ts";
+import type { Outline } from "./outline.ts";
+import type { ProblemList } from "./problem.ts";
+import type { Names, Reading } from "./values.ts";
+
+/** Values that are evaluated on entering or leaving a step, and the steps that they read. */
+export interface StepRead {
+  /** Index of the step that is entered or left. */
+  readonly reader: number;
+  /** It is left: it has run. */
+  readonly isAfter: boolean;
+  readonly stepIds: readonly string[];
+  /** Those of which the output is read. */
+  readonly outputs: readonly string[];
+  /** Where an output is read without a care whether it is there. */
+  readonly bare: readonly { readonly stepId: string; readonly path: string }[];
+  /** JSON pointers of the expressions that read this one of them. */
+  readonly where: (stepId: string) => readonly string[];
+}
+
+/** The roots that expressions have in a place, beside those that they have everywhere. */
+export interface Surroundings {
+  readonly names: Names;
+  /** What is known of them, and of all others. */
+  readonly roots: Roots;
+}
+
+export type Reader<V, T> = (value: V, names?: Names) => Reading<T>;
+
+/** Reads values and reports what is found; what is absent or of the wrong type is passed over. */
+export interface Check {
+  text<T>(path: string, value: unknown, read: Reader<string, T>): T | undefined;
+  json<T>(path: string, value: unknown, read: Reader<Json, T>): T | undefined;
+}
+
+export function valueChecker(outline: Outline, list: ProblemList) {
+  const reads: StepRead[] = [];
+  const asked = new Map<number, Set<string>>();
+  const near = nearNames(outline.byId.keys());
+
+  /**
+   * @param at The step that is being entered or left, where there is one.
+   * @param around The items that the values are inside of.
+   */
+  const checker = (
+    at: Pick<StepRead, "reader" | "isAfter"> | undefined,
+    { names, roots }: Surroundings,
+  ): Check => {
+    const take = <T>(path: string, reading: Reading<T>): T | undefined => {
+      for (const each of reading.problems) list.add(path + each.at, each.code, each.message);
+      for (const each of reading.warnings) list.warn(path + each.at, each.code, each.message);
+      const bareOutputs = checkTypes(path, reading, roots, list);
+      if (at !== undefined && reading.isCondition === true) noteAsked(asked, at.reader, reading);
+      const { steps: stepIds } = reading;
+      if (stepIds === undefined || stepIds === "ALL" || stepIds.length === 0) return reading.value;
+
+      let places: ReadonlyMap<string, readonly string[]> | undefined;
+      const where = (stepId: string): readonly string[] => {
+        places ??= reading.placesOfSteps?.();
+        return (places?.get(stepId) ?? []).map((pointer) => path + pointer);
+      };
+      for (const stepId of stepIds) {
+        if (outline.byId.has(stepId)) continue;
+        const message = `there is no step ${quote(stepId)}${didYouMean(near(stepId))}`;
+        for (const place of where(stepId)) list.add(place, "UNKNOWN_STEP", message);
+      }
+      if (at !== undefined) {
+        const outputs = reading.parsed?.reads.stepOutputs ?? [];
+        const bare = reading.isCondition === true ? [] : bareOutputs;
+        reads.push({ ...at, stepIds, outputs, bare, where });
+      }
+      return reading.value;
+    };
+    return {
+      text: (path, value, read) =>
+        typeof value === "string" ? take(path, read(value, names)) : undefined,
+      // The whole document has been found to be JSON.
+      json: (path, value, read) =>
+        value === undefined ? undefined : take(path, read(value as Json, names)),
+    };
+  };
+  return { checker, found: { reads, asked } satisfies ReadsFound };
+}
+
+function noteAsked(
+  asked: Map<number, Set<string>>,
+  reader: number,
+  { parsed }: Reading<unknown>,
+): void {
+  if (parsed === undefined) return;
+  const { steps, variables, input, item, instance } = parsed.reads;
+  const known = asked.get(reader) ?? new Set();
+  asked.set(reader, known);
+  for (const stepId of steps === "ALL" ? [] : steps) known.add(stepId);
+  if (variables || steps === "ALL") known.add(sources.variables);
+  if (input || item) known.add(sources.input);
+  if (instance) known.add(sources.instance);
+}
+
+/**
+ * What the schemas and the types of steps prove of an expression, and of what its place needs.
+ *
+ * @returns The outputs that it reads without a care whether they are there.
+ */
+function checkTypes(
+  path: string,
+  { parsed, wants }: Reading<unknown>,
+  roots: Roots,
+  list: ProblemList,
+): StepRead["bare"] {
+  if (parsed === undefined || parsed.reads.roots.length === 0) return [];
+  const { shape, mismatches, bareOutputs } = inspect(parsed, roots);
+  const bare = bareOutputs.map(({ stepId, pointer }) => ({ stepId, path: path + pointer }));
+  for (const { pointer, code, message } of mismatches) list.add(path + pointer, code, message);
+  if (wants === undefined || mismatches.length > 0) return bare;
+  if (shape.types.length === 0 || shape.types.includes(wants)) return bare;
+  const message = `${described({ types: [wants] })} is wanted here, and this is ${described(shape)}`;
+  list.add(path, "TYPE_MISMATCH", message);
+  return bare;
+}
+
+/** What the checks of a step have at hand. */
+export interface StepContext {
+  /** For what is evaluated when the step has run. */
+  readonly leaving: Check;
+  /** For what is evaluated when it is entered. */
+  readonly entering: Check;
+  readonly list: ProblemList;
+  readonly longest: number | Template;
+  readonly outline: Outline;
+}
+
+export function quote(value: unknown): string {
+  return JSON.stringify(value) ?? "undefined";
+}
