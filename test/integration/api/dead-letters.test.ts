@@ -134,6 +134,56 @@ test("a cancel of the instance discards it, and undoes what was done", async () 
   });
 });
 
+test("a compensation step has one, too: the compensation stands there until it is retried or discarded", async () => {
+  await api.call("PUT", "/v1/definitions/deadly_undo", {
+    id: "deadly_undo",
+    steps: [
+      { stepId: "reserve", type: "TASK", taskId: "noop", transitions: { default: "pay" } },
+      { stepId: "pay", type: "TASK", taskId: "noop", transitions: { default: "hear" } },
+      { stepId: "hear", type: "EVENT_WAIT", eventPattern: "never" },
+    ],
+    compensationSteps: [
+      { stepId: "release", compensationFor: "reserve", type: "TASK", taskId: "noop" },
+      { stepId: "refund", compensationFor: "pay", type: "TASK", taskId: "kills" },
+    ],
+  });
+  const { id } = (await api.call("POST", "/v1/instances", { workflowId: "deadly_undo" })).body;
+  const view = async () => (await api.call("GET", `/v1/instances/${id}`)).body;
+  await eventually("the wait", async () => (await view()).status === "WAITING_FOR_EVENT");
+  await api.call("POST", `/v1/instances/${id}/cancel`, { shouldCompensate: true });
+  const open = async () => {
+    await kill(id, "refund");
+    return eventually("the dead letter", async () => {
+      return (await api.call("GET", `/v1/dead-letters?instanceId=${id}`)).body.items[0];
+    });
+  };
+
+  const first = await open();
+  const why = await api.call("GET", `/v1/instances/${id}/why`);
+  const standing = await view();
+  const consistency = await api.call("GET", `/v1/instances/${id}/consistency`);
+  const retried = await api.call("POST", `/v1/dead-letters/${first.id}/retry`, {});
+  const second = await open();
+  const discarded = await api.call("POST", `/v1/dead-letters/${second.id}/discard`, {});
+  const ended = await api.call("GET", `/v1/instances/${id}?wait=20`);
+
+  expect(first).toMatchObject({ stepId: "refund", executionId: "refund#1", taskId: "kills" });
+  expect(first.deliveries).toHaveLength(5);
+  expect(why.body.reasons).toMatchObject([
+    { kind: "DEAD_LETTER", deadLetterId: first.id, stepId: "refund" },
+  ]);
+  expect(standing).toMatchObject({ status: "CANCELLED", compensation: { status: "IN_PROGRESS" } });
+  expect(consistency.body.findings).toEqual([]);
+  expect(retried).toMatchObject({ status: 202, body: { status: "RETRIED" } });
+  expect(second).toMatchObject({ executionId: "refund#2" });
+  expect(discarded).toMatchObject({ status: 202, body: { status: "DISCARDED" } });
+  expect(ended.body.compensation).toMatchObject({
+    status: "COMPLETED_WITH_ERRORS",
+    completed: ["release"],
+    failed: [{ stepId: "refund" }],
+  });
+});
+
 test("the list has the open ones, the latest first and page by page, and none of another tenant", async () => {
   const ids = [await poisoned(), await poisoned(), await poisoned()];
 
@@ -205,8 +255,20 @@ test("retried and discarded by several at once, and by way of its instance: one 
 /** As if four workers had died of the second step, and now the fifth. */
 async function poisoned(workflowId = definition.id): Promise<string> {
   const { body } = await api.call("POST", "/v1/instances", { workflowId });
+  await kill(body.id, "kill");
+  await eventually("the end", async () => {
+    return (await api.call("GET", `/v1/instances/${body.id}`)).body.status === "FAILED";
+  });
+  return body.id;
+}
+
+/** The step, once it is there, has been given to five workers, and each has died. */
+async function kill(instanceId: string, path: string): Promise<void> {
   const { db } = api.services.database;
-  await eventually("the step", async () => (await stepOf(body.id))?.status === "PENDING");
+  await eventually(
+    "the step",
+    async () => (await latestOf(instanceId, path))?.status === "PENDING",
+  );
   await sql`
     update step_executions
     set status = 'RUNNING', worker_id = gen_random_uuid(), deliveries = 5, lapses = 4, fence = 5,
@@ -214,30 +276,19 @@ async function poisoned(workflowId = definition.id): Promise<string> {
       lapse_log = (select jsonb_agg(jsonb_build_object('attempt', 1, 'workerId', gen_random_uuid(),
         'host', 'there', 'pid', 40 + n, 'lastBeatAt', now(), 'foundAt', now(), 'rssBytes', 1000,
         'exit', null)) from generate_series(1, 4) n)
-    where instance_id = ${body.id} and path = 'kill'`.execute(db);
+    where instance_id = ${instanceId} and path = ${path} and status = 'PENDING'`.execute(db);
   await sql`
     insert into workers (id, host, pid, tasks, queues, beat_at)
     select worker_id, 'here', 45, '{}', '{}', now() - interval '10 s' from step_executions
-    where instance_id = ${body.id} and path = 'kill'`.execute(db);
-  await eventually("the end", async () => {
-    return (await api.call("GET", `/v1/instances/${body.id}`)).body.status === "FAILED";
-  });
-  return body.id;
+    where instance_id = ${instanceId} and path = ${path} and status = 'RUNNING'`.execute(db);
 }
 
 /** The latest execution of the step that kills. */
-async function latestOf(instanceId: string) {
+async function latestOf(instanceId: string, path = "kill") {
   const { rows } = await sql<{ status: string; deliveries: number; lapses: number }>`
     select status, deliveries, lapses from step_executions
-    where instance_id = ${instanceId} and path = 'kill'
+    where instance_id = ${instanceId} and path = ${path}
     order by iteration desc limit 1`.execute(api.services.database.db);
-  return rows[0];
-}
-
-async function stepOf(instanceId: string): Promise<{ status: string } | undefined> {
-  const { rows } = await sql<{ status: string }>`
-    select status from step_executions
-    where instance_id = ${instanceId} and path = 'kill'`.execute(api.services.database.db);
   return rows[0];
 }
 

@@ -64,8 +64,9 @@ export function checkDeadLetter(
       { code: "DEAD_LETTER_STRAY", message, where: {}, repair: { kind: "commit", commands } },
     ];
   }
-  const poisoned = steps.find(({ error }) => error?.kind === "POISONED");
-  const message = `the instance failed with POISONED at step ${snapshot.error?.stepId ?? "?"}`;
+  const poisoned = steps.findLast(({ error }) => error?.kind === "POISONED");
+  const { stepId } = snapshot.compensation?.poisoned ?? snapshot.error ?? {};
+  const message = `step ${stepId ?? "?"} was POISONED, and the instance waits for an operator`;
   if (poisoned?.error == null) return [{ code: "DEAD_LETTER_MISSING", message, where: {} }];
   const { path, iteration, attempt, error } = poisoned;
   const command = { kind: "openDeadLetter", path, iteration, attempt, error } as const;
@@ -100,7 +101,7 @@ export function checkEvents(
 /** PROMISES P12: of an instance that goes on, something is stored that wakes it. */
 export function checkWakes(evidence: Evidence, { snapshot }: Truth): readonly Finding[] {
   if (snapshot === undefined || isSettled(snapshot) || snapshot.status === "PAUSED") return [];
-  if (canWake(evidence, snapshot)) return [];
+  if (canWake(evidence, snapshot) || hasOpenDeadLetter(snapshot)) return [];
   const live = Object.keys(snapshot.live);
   const at = live.length === 0 ? "at no step" : `at ${live.slice(0, 5).join(", ")}`;
   const message = `the instance is ${snapshot.status} ${at}: no step to run, wait, timer or child is stored`;

@@ -233,11 +233,48 @@ export function failCompensation(turn: Turn, execution: LiveExecution, error: Wo
   startNext(turn);
 }
 
+/** It killed its workers: the compensation stands there until an operator has looked (dead-letter.ts). */
+export function poisonCompensation(
+  turn: Turn,
+  execution: LiveExecution,
+  error: WorkflowError,
+): void {
+  removeLive(turn, execution);
+  failExecution(turn, execution, error);
+  change(turn, { poisoned: error });
+}
+
+/** It has failed, then, and the rest still run. */
+export function leavePoisoned(turn: Turn, error: WorkflowError): void {
+  moveOn(turn);
+  const { plan, next } = progress(turn);
+  noteFailed(turn, defined(plan[next], "compensation step"), error);
+  startNext(turn);
+}
+
+export function tryPoisonedAgain(turn: Turn): void {
+  moveOn(turn);
+  startNext(turn);
+}
+
+function moveOn(turn: Turn): void {
+  const { poisoned: _, ...compensation } = progress(turn);
+  turn.state.compensation = compensation;
+}
+
 function settleFailed(turn: Turn, execution: LiveExecution, error: WorkflowError): void {
+  failExecution(turn, execution, error);
+  noteFailed(turn, execution.stepId, error);
+}
+
+function failExecution(turn: Turn, execution: LiveExecution, error: WorkflowError): void {
   updateExecution(turn, execution, { status: "FAILED", error, completedAt: turn.now });
   noteStep(turn, "workflow.compensation.step.failed", execution, { error: { ...error } });
+}
+
+function noteFailed(turn: Turn, stepId: string, error: WorkflowError): void {
   const { failed, next } = progress(turn);
-  change(turn, { failed: [...failed, failure(turn, execution.stepId, error)], next: next + 1 });
+  change(turn, { failed: [...failed, failure(turn, stepId, error)], next: next + 1 });
 }
 
 function failure(

@@ -8,7 +8,7 @@ import { isTerminal } from "../state/status.ts";
 import { requestCancel, triggerCancel } from "./cancel.ts";
 import { refuseChild, takeChildEnd } from "./child-end.ts";
 import { closeTurn } from "./close-turn.ts";
-import { discardDeadLetter } from "./dead-letter.ts";
+import { discardDeadLetter, retryDeadLetter } from "./dead-letter.ts";
 import { completeIfDone } from "./end.ts";
 import { foresee } from "./foresee.ts";
 import { failAttempt, poison, succeed, timeOutAttempt } from "./finish-step.ts";
@@ -104,6 +104,8 @@ function apply(turn: Turn, signal: Signal): void {
       return withLive(turn, signal, (execution) => poison(turn, execution, signal.deliveries));
     case "deadLetterDiscarded":
       return discardDeadLetter(turn, signal);
+    case "deadLetterRetried":
+      return retryDeadLetter(turn, signal);
     case "timerFired":
       return fireTimer(turn, signal);
     case "eventMatched":

@@ -2,7 +2,7 @@ import type { Json } from "@millrace/expressions";
 import type { Cancellation, LiveExecution, WorkflowError } from "../state/snapshot.ts";
 import { isTerminal } from "../state/status.ts";
 import { beginCompensation, noteInFlight } from "./compensate.ts";
-import { openDeadLetter, resolveDeadLetter } from "./dead-letter.ts";
+import { keepDeadLetter, openDeadLetter, resolveDeadLetter } from "./dead-letter.ts";
 import { expressionError } from "./evaluate.ts";
 import { executionKey } from "../state/snapshot.ts";
 import { closeTriggers } from "./listen.ts";
@@ -68,6 +68,7 @@ export function failInstance(turn: Turn, error: WorkflowError): void {
 /** An operator is to say what becomes of it. */
 export function failPoisoned(turn: Turn, execution: LiveExecution, error: WorkflowError): void {
   failInstance(turn, error);
+  keepDeadLetter(turn, error);
   openDeadLetter(turn, execution, error);
 }
 

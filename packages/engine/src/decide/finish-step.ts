@@ -7,10 +7,12 @@ import type { LiveExecution, WorkflowError } from "../state/snapshot.ts";
 import {
   completeCompensation,
   failCompensation,
+  poisonCompensation,
   freezeWhenSettled,
   settleAwaited,
 } from "./compensate.ts";
 import { abortAttempt, callOf, requestJob } from "./dispatch.ts";
+import { openDeadLetter } from "./dead-letter.ts";
 import { failPoisoned } from "./end.ts";
 import { after, clockMs, isValueError } from "./evaluate.ts";
 import { settleCompleted, settleFailed } from "./execution.ts";
@@ -87,7 +89,8 @@ export function poison(turn: Turn, execution: LiveExecution, deliveries: number)
     details: { deliveries },
   };
   if (execution.compensates !== undefined) {
-    failCompensation(turn, execution, error);
+    poisonCompensation(turn, execution, error);
+    openDeadLetter(turn, execution, error);
   } else if (execution.phase === "AWAITED") {
     settleAwaited(turn, execution, "UNKNOWN");
   } else {

@@ -76,6 +76,8 @@ export type Signal =
       readonly reason: string | null;
       readonly actor: string;
     }
+  /** Of a compensation step; that of any other step is retried with its instance. */
+  | { readonly kind: "deadLetterRetried"; readonly reason: string | null; readonly actor: string }
   | {
       readonly kind: "timerFired";
       readonly timer: TimerKind;

@@ -47,6 +47,8 @@ export interface Compensation {
   readonly undone: readonly string[];
   readonly startedAt: string;
   readonly completedAt: string | null;
+  /** It stands still: the step that is next has killed its workers, and its dead letter is open. */
+  readonly poisoned?: WorkflowError;
 }
 
 /** The step execution that started this instance as its child. */

@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { canCancel } from "../../src/decide/cancel.ts";
 import { define } from "../support/definitions.ts";
 import { noon, simulate } from "../support/simulation.ts";
 import type { Simulation } from "../support/simulation.ts";
@@ -291,33 +292,83 @@ describe("a poisoned step", () => {
     });
   });
 
-  test("that is a compensation step is a failed one, and the rest still run", () => {
-    const simulation = simulate(
-      define({
-        steps: [
-          { stepId: "a", transitions: { default: "b" } },
-          { stepId: "b", transitions: { default: "c" } },
-          { stepId: "c" },
-        ],
-        compensationSteps: [
-          { stepId: "undo_a", compensationFor: "a" },
-          { stepId: "undo_b", compensationFor: "b" },
-        ],
-      }),
-    );
-    simulation.start();
-    simulation.succeed("a");
-    simulation.succeed("b");
-    simulation.cancel();
+  describe("that is a compensation step", () => {
+    const stands = () => {
+      const simulation = simulate(
+        define({
+          steps: [
+            { stepId: "a", transitions: { default: "b" } },
+            { stepId: "b", transitions: { default: "c" } },
+            { stepId: "c" },
+          ],
+          compensationSteps: [
+            { stepId: "undo_a", compensationFor: "a" },
+            { stepId: "undo_b", compensationFor: "b" },
+          ],
+        }),
+      );
+      simulation.start();
+      simulation.succeed("a");
+      simulation.succeed("b");
+      simulation.cancel();
+      simulation.claim("undo_b");
+      const decision = simulation.send({ ...poison, path: "undo_b" });
+      return { simulation, decision };
+    };
+    const letter = { kind: "openDeadLetter", path: "undo_b" };
 
-    simulation.claim("undo_b");
-    simulation.send({ ...poison, path: "undo_b" });
-    simulation.succeed("undo_a");
+    test("has a dead letter, and the compensation stands there until somebody has looked", () => {
+      const { simulation, decision } = stands();
 
-    expect(simulation.snapshot.compensation).toMatchObject({
-      status: "COMPLETED_WITH_ERRORS",
-      completed: ["undo_a"],
-      failed: [{ stepId: "undo_b", error: { kind: "POISONED" } }],
+      expect(decision.commands).toMatchObject([{ ...letter, iteration: 1, attempt: 1 }]);
+      expect(simulation.statuses()).toMatchObject({ undo_b: "FAILED" });
+      expect(simulation.snapshot).toMatchObject({
+        status: "CANCELLED",
+        live: {},
+        compensation: { status: "IN_PROGRESS", poisoned: { kind: "POISONED" }, failed: [] },
+      });
+      expect(canCancel(simulation.snapshot)).toBe(false);
+    });
+
+    test("is a failed one once it is discarded, and the rest still run", () => {
+      const { simulation } = stands();
+
+      const { commands } = simulation.send(discard);
+      const again = simulation.send(discard);
+      simulation.succeed("undo_a");
+
+      expect(commands).toContainEqual(
+        expect.objectContaining({ kind: "resolveDeadLetter", outcome: "DISCARDED" }),
+      );
+      expect(again.commands).toEqual([]);
+      expect(simulation.snapshot.compensation).toMatchObject({
+        status: "COMPLETED_WITH_ERRORS",
+        completed: ["undo_a"],
+        failed: [{ stepId: "undo_b", error: { kind: "POISONED" } }],
+      });
+      expect(simulation.snapshot.compensation).not.toHaveProperty("poisoned");
+    });
+
+    test("runs again as a new execution when it is retried, before those that come after it", () => {
+      const { simulation } = stands();
+      const retry = { kind: "deadLetterRetried", actor: "user:ada", reason: null } as const;
+
+      const { commands, entries } = simulation.send(retry);
+      const again = simulation.send(retry);
+      simulation.succeed("undo_b");
+      simulation.succeed("undo_a");
+
+      expect(commands).toMatchObject([
+        { kind: "dispatch", path: "undo_b", iteration: 2, attempt: 1 },
+        { kind: "resolveDeadLetter", outcome: "RETRIED" },
+      ]);
+      expect(entries[0]).toMatchObject({ type: "workflow.deadLetter.retried", actor: "user:ada" });
+      expect(again.commands).toEqual([]);
+      expect(simulation.snapshot.compensation).toMatchObject({
+        status: "COMPLETED",
+        completed: ["undo_b", "undo_a"],
+        failed: [],
+      });
     });
   });
 });

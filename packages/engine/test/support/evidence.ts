@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import type { Evidence, StepEvidence } from "../../src/consistency/evidence.ts";
+import { hasOpenDeadLetter } from "../../src/decide/dead-letter.ts";
 import type { Definition } from "../../src/definition/definition.ts";
 import { advanceInMemory, memoryInstance } from "../../src/fold.ts";
 import type { HistoryStep } from "../../src/fold.ts";
@@ -87,13 +88,9 @@ export function evidenceOf(
     parent: null,
     unmatchedEvents: [],
     deliveries: 0,
-    openDeadLetters: snapshot.error?.kind === "POISONED" ? Number(hasOpen(snapshot.error)) : 0,
+    openDeadLetters: Number(hasOpenDeadLetter(snapshot)),
     hashOf,
   };
-}
-
-function hasOpen({ details }: { readonly details: unknown }): boolean {
-  return (details as { deadLetter?: string } | null)?.deadLetter === "OPEN";
 }
 
 const hashOf = (key: readonly unknown[]) =>

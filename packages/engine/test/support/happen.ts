@@ -26,6 +26,7 @@ export function happeningsOf(definition: Definition, stored: Stored): readonly H
     ...signals([
       ...results(definition, stored.instance),
       ...resumes(stored),
+      ...letters(stored),
       ...timersOf(stored).map(fired),
       ...matches(stored),
       ...childEnds(stored.instance),
@@ -67,6 +68,16 @@ function retries({ start }: Definition, { instance: { snapshot } }: Stored): rea
   return [
     { kind: "retryRequested", ...who, fromStepId: null },
     { kind: "retryRequested", ...who, fromStepId: start },
+  ];
+}
+
+/** Of a compensation step that killed its workers. */
+function letters({ instance: { snapshot } }: Stored): readonly Signal[] {
+  if (snapshot.compensation?.poisoned === undefined) return [];
+  const who = { actor: "user:ada", reason: null };
+  return [
+    { kind: "deadLetterDiscarded", ...who },
+    { kind: "deadLetterRetried", ...who },
   ];
 }
 

@@ -1,5 +1,6 @@
 import { deepStrictEqual, ok, strictEqual } from "node:assert/strict";
 import type { Definition } from "../../src/definition/definition.ts";
+import { hasOpenDeadLetter } from "../../src/decide/dead-letter.ts";
 import { triggerPath } from "../../src/decide/listen.ts";
 import { waitPathsOf } from "../../src/decide/open-waits.ts";
 import type { MemoryInstance } from "../../src/fold.ts";
@@ -261,7 +262,8 @@ function everyBranchHasOneToken({ steps }: Definition, { instance }: Stored): vo
 /** PROMISES P12. */
 function somethingCanWakeIt({ instance }: Stored): void {
   const { snapshot } = instance;
-  if (isSettled(snapshot)) return;
+  // An operator can.
+  if (isSettled(snapshot) || hasOpenDeadLetter(snapshot)) return;
   const live = liveOf(instance);
   ok(live.length > 0 || snapshot.timers.includes("start"), "stuck: nothing is live");
   for (const { phase, timers, stepId } of live) {

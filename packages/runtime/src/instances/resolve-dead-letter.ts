@@ -1,4 +1,4 @@
-import { readDeadLetter } from "@millrace/store";
+import { loadInstance, readDeadLetter } from "@millrace/store";
 import type { DeadLetter, Db } from "@millrace/store";
 import { advance } from "../advance.ts";
 import { DeadLetterNotFoundError, DeadLetterResolvedError } from "../errors.ts";
@@ -34,7 +34,8 @@ export async function discardDeadLetter(
 }
 
 /**
- * Its instance goes on from the step, whose deliveries are counted anew (CONTRACT 2, POISONED).
+ * Its instance, or its compensation, goes on from the step, whose deliveries are counted anew
+ * (CONTRACT 2, POISONED).
  *
  * @throws DeadLetterNotFoundError, DeadLetterResolvedError, RetryRefusedError
  */
@@ -47,10 +48,31 @@ export async function retryDeadLetter(
   const { tenantId } = caller;
   const letter = await openLetter(services, id, tenantId);
   const check = (trx: Db) => checkOpen(trx, letter);
-  await retryInstance(services, caller, letter.instanceId, { reason }, undefined, check);
+  const snapshot = await loadInstance(services.database.db, letter);
+  if (snapshot?.compensation?.poisoned === undefined) {
+    await retryInstance(services, caller, letter.instanceId, { reason }, undefined, check);
+  } else {
+    await goOnCompensating(services, caller, letter, reason ?? null);
+  }
   const resolved = await readDeadLetter(services.database.db, id, tenantId);
   if (resolved === undefined) throw new DeadLetterNotFoundError(id);
   return resolved;
+}
+
+async function goOnCompensating(
+  services: Services,
+  { actor }: Caller,
+  letter: DeadLetter,
+  reason: string | null,
+): Promise<void> {
+  const advanced = await advance(services, letter, {
+    actor,
+    cause: "verb",
+    within: (trx) => checkOpen(trx, letter),
+    signals: () => [{ kind: "deadLetterRetried", reason, actor }],
+  });
+  if (advanced.kind !== "committed") throw new DeadLetterResolvedError(letter.id, "RETRIED");
+  await perform(services, advanced.commit);
 }
 
 async function openLetter(

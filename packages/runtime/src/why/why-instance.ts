@@ -58,8 +58,9 @@ export async function whyInstance(
 
 async function deadLetterReason(
   { database: { db } }: Services,
-  { tenantId, id: instanceId, error, completedAt }: Snapshot,
+  { tenantId, id: instanceId, compensation, error: failure, completedAt }: Snapshot,
 ): Promise<Reason> {
+  const error = compensation?.poisoned ?? failure;
   const filter = { status: "OPEN", instanceId } as const;
   const { items } = await listDeadLetters(db, tenantId, filter, { limit: 1 });
   return {
