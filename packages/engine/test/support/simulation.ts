@@ -301,20 +301,25 @@ function earliest(timers: ReadonlyMap<string, SetTimer>): SetTimer | undefined {
   return [...timers.values()].toSorted((a, b) => a.dueAt.getTime() - b.dueAt.getTime())[0];
 }
 
-/** Decides as the runtime does: with nothing at hand at first, then with the rows that it asks for. */
+/**
+ * Decides as the runtime does: with nothing at hand at first, then with the rows that it asks for, as often
+ * as it asks for others than before.
+ */
 function decideAsking(
   definition: Definition,
   instance: MemoryInstance,
   signals: readonly Signal[],
   now: Date,
 ): Decision {
-  let reads = noReads;
-  for (let round = 0; round < 10; round++) {
+  const asked = new Set<string>();
+  for (let reads = noReads; ;) {
     const answer = decide(definition, instance.snapshot, signals, reads, now);
     if (!isNeeds(answer)) return answer;
+    const before = asked.size;
+    for (const request of answer.needs) asked.add(JSON.stringify(request));
+    if (asked.size === before) throw new Error("the decision asked for the same rows twice");
     reads = mergeReads(reads, rowsFor(instance, answer));
   }
-  throw new Error("the decision asked for rows ten times");
 }
 
 /** As the store answers: large outputs come only to who asks for that very row. */
