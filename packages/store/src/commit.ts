@@ -8,7 +8,7 @@ import { loadInbox } from "./inbox.ts";
 import type { MatchedWait } from "./inbox.ts";
 import type { Json } from "./json.ts";
 import { loadInstanceForUpdate } from "./load.ts";
-import { run, type Db } from "./statement.ts";
+import { prepared, run, type Db } from "./statement.ts";
 import { inTurn } from "./turns.ts";
 
 /**
@@ -111,6 +111,25 @@ export async function createBatch(
 ): Promise<readonly (CommitOutcome | Error)[]> {
   return writeAll(db, commits, writeCreates);
 }
+
+/** The instance that an idempotency key has started, if it has started one. */
+export async function startedUnder(
+  db: Db,
+  tenantId: string,
+  key: string,
+): Promise<Extract<CommitOutcome, { kind: "idempotent" }> | undefined> {
+  const rows = await run<{ instance_id: string; body_hash: string }>(db, startedUnderKey, [
+    tenantId,
+    key,
+  ]);
+  const [row] = rows;
+  return row && { kind: "idempotent", instanceId: row.instance_id, bodyHash: row.body_hash };
+}
+
+const startedUnderKey = prepared(
+  "started_under",
+  "select instance_id, body_hash from idempotency_keys where tenant_id = $1 and key = $2",
+);
 
 export interface Locked {
   readonly snapshot: Snapshot;

@@ -10,7 +10,7 @@ export type { ChildPlace, UnstartedChild } from "./unstarted-children.ts";
 export type { ChildSignal, Receiver } from "./child-signals.ts";
 export { claimSteps } from "./claim.ts";
 export type { ClaimRequest, Claimed, ClaimedStep } from "./claim.ts";
-export { commitBatch, commitLocked, createBatch } from "./commit.ts";
+export { commitBatch, commitLocked, startedUnder, createBatch } from "./commit.ts";
 export type { Carry, Commit, CommitOutcome, Hold, Key, Locked, ReceivedSignal } from "./commit.ts";
 export { listDeadLetters, readDeadLetter } from "./dead-letters.ts";
 export type { DeadLetter, DeadLetterFilter, LapsedDelivery } from "./dead-letters.ts";

@@ -55,6 +55,11 @@ test("a start without a version takes the one that was registered last, also for
   await define("c");
   const again = await begin({ b: 1 }, "k");
   const last = await begin({ a: 1, b: 1, c: 1 }, "other");
+  const later = [
+    await begin({ b: 1 }, "k"),
+    await begin({ b: 2 }, "k"),
+    await begin({ b: 1 }, "new"),
+  ];
 
   expect(first.body).toMatchObject({ workflowVersion: 1 });
   expect(together.map(({ status, body }) => [status, body.workflowVersion])).toEqual([
@@ -64,6 +69,7 @@ test("a start without a version takes the one that was registered last, also for
   ]);
   expect(again).toMatchObject({ status: 200, body: { id: together[0]?.body.id } });
   expect(last).toMatchObject({ status: 201, body: { workflowVersion: 3 } });
+  expect(later.map(({ status }) => status)).toEqual([200, 409, 422]);
 });
 
 test("a dry run says what a registration would, and registers nothing", async () => {

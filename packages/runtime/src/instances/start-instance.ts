@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import type { JsonObject } from "@millrace/engine";
-import { canonicalJson, instanceReadOf, readInstance } from "@millrace/store";
+import { canonicalJson, instanceReadOf, readInstance, startedUnder } from "@millrace/store";
 import type { Commit, CommitOutcome, InstanceRead, Json } from "@millrace/store";
 import type { KnownDefinition } from "../definitions/definition-cache.ts";
 import { IdempotencyConflictError, InvalidInputError } from "../errors.ts";
@@ -39,9 +39,9 @@ export async function startInstance(
   request: StartRequest,
   idempotencyKey?: string,
 ): Promise<Started> {
-  const { commit, outcome } = await createInstance(services, caller, request, idempotencyKey);
-  if (outcome.kind === "idempotent") {
-    const instance = await replay(services, caller, commit, outcome);
+  const { commit, started } = await createInstance(services, caller, request, idempotencyKey);
+  if (started !== undefined) {
+    const instance = await replay(services, caller, request, idempotencyKey, started);
     return { instance, replayed: true };
   }
   await perform(services, commit);
@@ -74,7 +74,7 @@ async function createInstance(
   caller: Caller,
   request: StartRequest,
   idempotencyKey: string | undefined,
-): Promise<{ readonly commit: Commit; readonly outcome: CommitOutcome }> {
+): Promise<Creation> {
   const { definitions } = services;
   const { workflowId, version } = request;
   const key = [caller.tenantId, workflowId] as const;
@@ -83,17 +83,32 @@ async function createInstance(
     if (problemsOf(assumed, request).length === 0) {
       const commit = draftStart(services, caller, request, idempotencyKey, assumed, true);
       const outcome = await services.create(commit);
-      if (outcome.kind !== "conflict") return { commit, outcome };
+      if (outcome.kind === "idempotent") return { started: outcome };
+      if (outcome.kind !== "conflict") return { commit };
     }
   }
   const known = await (version === undefined
     ? definitions.latest(...key)
     : definitions.get(...key, version));
   const problems = problemsOf(known, request);
-  if (problems.length > 0) throw new InvalidInputError(workflowId, problems);
+  if (problems.length > 0) {
+    // It may have been right for the version that was the latest when it came first.
+    const started =
+      idempotencyKey && (await startedUnder(services.database.db, caller.tenantId, idempotencyKey));
+    if (started) return { started };
+    throw new InvalidInputError(workflowId, problems);
+  }
   const commit = draftStart(services, caller, request, idempotencyKey, known, false);
-  return { commit, outcome: await services.create(commit) };
+  const outcome = await services.create(commit);
+  return outcome.kind === "idempotent" ? { started: outcome } : { commit };
 }
+
+/** What was created, or what the idempotency key has started before. */
+type Creation =
+  | { readonly commit: Commit; readonly started?: undefined }
+  | { readonly commit?: undefined; readonly started: StartedBefore };
+
+type StartedBefore = Extract<CommitOutcome, { kind: "idempotent" }>;
 
 function problemsOf({ checkInput }: KnownDefinition, { input = {} }: StartRequest) {
   return checkInput(input);
@@ -142,11 +157,11 @@ function hashOf(request: StartRequest): string {
 async function replay(
   { database }: Services,
   { tenantId }: Caller,
-  { create }: Commit,
-  { instanceId, bodyHash }: { readonly instanceId: string; readonly bodyHash: string },
+  request: StartRequest,
+  idempotencyKey: string | undefined,
+  { instanceId, bodyHash }: StartedBefore,
 ): Promise<InstanceRead> {
-  const asked = create?.idempotency;
-  if (asked?.bodyHash !== bodyHash) throw new IdempotencyConflictError(asked?.key ?? "");
+  if (hashOf(request) !== bodyHash) throw new IdempotencyConflictError(idempotencyKey ?? "");
   const instance = await readInstance(database.db, { tenantId, instanceId });
   if (instance === undefined) throw new Error(`the started instance ${instanceId} is gone`);
   return instance;
