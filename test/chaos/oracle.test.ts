@@ -771,6 +771,12 @@ const forgeries: readonly Case[] = [
   ],
   [
     "P9",
+    "a step that never ran is called uncertain, and no worker had died",
+    "saga",
+    ({ view }) => void Object.assign(view.compensation ?? {}, { uncertain: ["d"] }),
+  ],
+  [
+    "P9",
     "nothing is compensated",
     "saga_of_branches",
     ({ view }) => void (view.compensation = null),
@@ -856,3 +862,16 @@ for (const [promise, what, scenario, tamper, index = 0] of forgeries) {
     expect(violations.map((violation) => violation.promise)).toContain(promise);
   });
 }
+
+test("a step may be uncertain that ran in a branch, or whose worker died before it told anybody", () => {
+  const inBranch = forge("saga_of_branches", 0, ({ view }) => {
+    Object.assign(view.compensation ?? {}, { uncertain: ["fork.x.x1"] });
+  });
+  const killed = forge("saga", 0, ({ view, faults }) => {
+    Object.assign(view.compensation ?? {}, { uncertain: ["d"] });
+    const at = Date.parse(view.createdAt);
+    faults.push({ kind: "process killed", at, healedAt: at, about: "worker 1" });
+  });
+
+  expect([...judge(inBranch), ...judge(killed)]).toEqual([]);
+});

@@ -2,6 +2,7 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { closeOnSignal } from "@millrace/devstack";
+import { eventually } from "@millrace/testkit";
 import type { LedgerEntry } from "@millrace/testkit";
 import { expectConsistent } from "../support/consistent.ts";
 import { expectNothingLeft } from "../support/leftovers.ts";
@@ -146,6 +147,8 @@ async function leaksOf({ stores }: Rig): Promise<readonly Violation[]> {
 /** What Millrace itself finds when it looks: beside the oracle, which does not go by it. */
 async function damageOf({ stack }: Rig): Promise<readonly Violation[]> {
   try {
+    // The last fault may have been its death.
+    await eventually("an API that answers", () => isUp(stack.apiUrl), { timeoutMs: 60_000 });
     await expectConsistent(stack.apiUrl, Number.POSITIVE_INFINITY);
     return [];
   } catch (error) {
@@ -153,6 +156,13 @@ async function damageOf({ stack }: Rig): Promise<readonly Violation[]> {
       { promise: "consistency", what: error instanceof Error ? error.message : String(error) },
     ];
   }
+}
+
+async function isUp(apiUrl: string): Promise<boolean> {
+  return fetch(`${apiUrl}/readyz`).then(
+    ({ ok }) => ok,
+    () => false,
+  );
 }
 
 function say(line: string): void {

@@ -81,12 +81,27 @@ function outcomeFindings(
   }
   const due = failed.length > 0 ? "COMPLETED_WITH_ERRORS" : "COMPLETED";
   if (status !== due) findings.push(["P9", `it is ${status}, and ${due} would be right`]);
-  for (const step of uncertain) {
-    if (entriesOf(evidence, "run", step).length === 0) {
-      findings.push(["P9", `${step} is called uncertain, and has never run`]);
+  for (const path of uncertain) {
+    if (!mayHaveRun(evidence, path)) {
+      findings.push(["P9", `${path} is called uncertain, and has never run`]);
     }
   }
   return findings;
+}
+
+/** The worker that had it may have died before it could tell anybody. */
+function mayHaveRun(evidence: Evidence, path: string): boolean {
+  const step = path.slice(path.lastIndexOf(".") + 1);
+  const { createdAt, completedAt } = evidence.instance?.view ?? {};
+  const from = Date.parse(createdAt ?? "");
+  const to = Date.parse(completedAt ?? "");
+  return (
+    firstRun(evidence, step) !== undefined ||
+    evidence.faults.some(
+      ({ kind, at }) =>
+        (kind === "process killed" || kind === "worker stopped") && at >= from - 5_000 && at <= to,
+    )
+  );
 }
 
 function failuresOf({ plan }: Evidence, step: string): number {
