@@ -33,6 +33,8 @@ export interface TestApi {
 export interface TestApiOptions {
   /** Whether a worker and a scheduler run too. */
   readonly isWorking?: boolean;
+  /** Modules of tasks that the worker knows beside the built-in ones. */
+  readonly tasks?: readonly string[];
   readonly databaseUrl?: string;
   readonly redisUrl?: string;
 }
@@ -53,7 +55,12 @@ export async function openTestApi(options: TestApiOptions = {}): Promise<TestApi
   const running = options.isWorking
     ? [
         await runScheduler(services),
-        await runWorker(services, { tasks: [], queues: ["default"], concurrency: 20, graceMs: 0 }),
+        await runWorker(services, {
+          tasks: options.tasks ?? [],
+          queues: ["default"],
+          concurrency: 20,
+          graceMs: 0,
+        }),
       ]
     : [];
   const app = await createApp({ runtime: bindRuntime(services), log: services.log });

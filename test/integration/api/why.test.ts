@@ -1,3 +1,4 @@
+import { fileURLToPath } from "node:url";
 import { WhyView } from "@millrace/contract";
 import { eventually } from "@millrace/testkit";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -5,9 +6,11 @@ import { echo, openTestApi, type TestApi } from "./support.ts";
 
 // P12: no instance is stuck without a reason that the API shows.
 
+const stubborn = fileURLToPath(new URL("../../support/tasks/stubborn.mjs", import.meta.url));
+
 let api: TestApi;
 beforeAll(async () => {
-  api = await openTestApi({ isWorking: true });
+  api = await openTestApi({ isWorking: true, tasks: [stubborn] });
 });
 afterAll(() => api.close());
 
@@ -31,6 +34,11 @@ async function whyOf(
   expect(WhyView.parse(why)).toEqual(why);
   return { id: body.id, why };
 }
+
+const reasonOf = (id: string, kind: string) =>
+  eventually(`the reason is ${kind}`, async () =>
+    (await ask(id)).reasons.find((reason) => reason.kind === kind),
+  );
 
 async function ask(id: string): Promise<WhyView> {
   return (await api.call("GET", `/v1/instances/${id}/why`)).body as WhyView;
@@ -142,37 +150,45 @@ test("a wait with wildcards looks at what matches them", async () => {
   expect(reasons[0]?.nearMisses).toMatchObject([{ pattern: "bank.kept.seen" }]);
 });
 
-test("of one that was cancelled: the step in flight that is awaited, then the compensation step that nobody knows", async () => {
+test("of one that was cancelled: the step in flight that is awaited", async () => {
   const workflowId = `why${++made}`;
-  const nap = {
-    stepId: "nap",
-    type: "TASK",
-    taskId: "sleep",
-    input: { ms: 3_000 },
-    timeout: "PT4S",
-  };
-  const undo = { stepId: "undo", type: "TASK", compensationFor: "pay", taskId: "nobody_knows" };
   await api.call("POST", "/v1/definitions", {
     id: workflowId,
-    steps: [{ stepId: "pay", type: "TASK", taskId: "noop", transitions: { default: "nap" } }, nap],
-    compensationSteps: [
-      undo,
-      { ...undo, stepId: "undoNap", compensationFor: "nap", taskId: "noop" },
-    ],
+    steps: [{ stepId: "stay", type: "TASK", taskId: "stubborn" }],
+    compensationSteps: [{ stepId: "undo", type: "TASK", compensationFor: "stay", taskId: "noop" }],
   });
   const { body } = await api.call("POST", "/v1/instances", { workflowId });
-  const reasonOf = (kind: string) =>
-    eventually(`the reason is ${kind}`, async () =>
-      (await ask(body.id)).reasons.find((reason) => reason.kind === kind),
-    );
-  await reasonOf("RUNNING");
+  await reasonOf(body.id, "RUNNING");
 
   await api.call("POST", `/v1/instances/${body.id}/cancel`, {});
-  const awaited = await reasonOf("AWAITED");
-  const blocked = await reasonOf("NO_WORKER_KNOWS_TASK");
 
-  expect(awaited).toMatchObject({ stepId: "nap", until: expect.any(String) });
-  expect(blocked).toMatchObject({ stepId: "undo", isCompensation: true, taskId: "nobody_knows" });
+  expect(await reasonOf(body.id, "AWAITED")).toMatchObject({
+    stepId: "stay",
+    until: expect.any(String),
+  });
+});
+
+test("of one that failed: the compensation step that nobody knows", async () => {
+  const workflowId = `why${++made}`;
+  const broken = { stepId: "break", type: "TASK", taskId: "fail", retry: { maxAttempts: 1 } };
+  await api.call("POST", "/v1/definitions", {
+    id: workflowId,
+    steps: [
+      { stepId: "pay", type: "TASK", taskId: "noop", transitions: { default: "break" } },
+      broken,
+    ],
+    compensationSteps: [
+      { stepId: "undo", type: "TASK", compensationFor: "pay", taskId: "nobody_knows" },
+    ],
+  });
+
+  const { body } = await api.call("POST", "/v1/instances", { workflowId });
+
+  expect(await reasonOf(body.id, "NO_WORKER_KNOWS_TASK")).toMatchObject({
+    stepId: "undo",
+    isCompensation: true,
+    taskId: "nobody_knows",
+  });
 });
 
 test("an instance that has ended says so; another tenant does not see it", async () => {

@@ -1,0 +1,5 @@
+// A task that goes on for an hour whatever it is told, and keeps no process up that wants to end.
+export const stubborn = {
+  id: "stubborn",
+  run: () => new Promise((resolve) => void setTimeout(resolve, 3_600_000).unref()),
+};
