@@ -106,7 +106,7 @@ function delayOfNextChild(
   const made = attempt - round;
   if (made >= policy.maxAttempts) return undefined;
   const current = stepOf(turn, execution.stepId) as SubWorkflowStep;
-  const evaluated = evaluatedPolicy(turn, execution, current, policy);
+  const evaluated = evaluatedPolicy(turn, execution, current, policy, error);
   if ("kind" in evaluated) return evaluated;
   const random = spread(`${turn.state.id}.${path}.${iteration}.${attempt}`);
   return nextAttemptDelayMs(evaluated, made, random);

@@ -155,7 +155,7 @@ function delayOfNextAttempt(
   if (retry.nonRetryableErrors.includes(error.type)) return undefined;
   const made = attempt - round;
   if (made >= retry.maxAttempts) return undefined;
-  const policy = evaluatedPolicy(turn, execution, callOf(turn, execution), retry);
+  const policy = evaluatedPolicy(turn, execution, callOf(turn, execution), retry, error);
   if ("kind" in policy) return policy;
   const random = spread(`${turn.state.id}.${path}.${iteration}.${attempt}`);
   return nextAttemptDelayMs(policy, made, random);

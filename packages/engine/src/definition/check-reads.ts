@@ -56,7 +56,8 @@ export function checkReads(
       const mayRun = pair === undefined || mayComeBefore(steps, pair, read, behind);
       if (mayRun === undefined) return;
       const name = quote(reader.stepId ?? "this step");
-      if (!mayRun) {
+      const hasOutput = own !== read.reader || read.moment !== "FAILURE";
+      if (!mayRun || (!hasOutput && read.outputs.includes(stepId))) {
         report(list, read, stepId, name);
         continue;
       }
@@ -71,8 +72,9 @@ export function checkReads(
 }
 
 function report(list: ProblemList, read: StepRead, stepId: string, reader: string): void {
-  const what = `${quote(stepId)} cannot have completed when ${reader} reads it, so this is always undefined`;
   const isOutput = read.outputs.includes(stepId);
+  const done = isOutput ? "completed" : "begun";
+  const what = `${quote(stepId)} cannot have ${done} when ${reader} reads it, so this is always undefined`;
   for (const path of read.where(stepId)) {
     if (isOutput) {
       list.add(path, "OUTPUT_NEVER_THERE", `${what}; read a step that comes before`);
@@ -89,8 +91,9 @@ function mayComeBefore(
   read: StepRead,
   behind: (from: number) => readonly boolean[] | undefined,
 ): boolean | undefined {
-  // What is evaluated when the step has run may read its own output, and of what is inside it.
-  if (step === reader && read.isAfter && reader === read.reader) return true;
+  // What is evaluated when the step has run may read its own output, and of what is inside it; when
+  // an attempt has failed, its own error.
+  if (step === reader && reader === read.reader && read.moment !== "ENTRY") return true;
   if (behind(step)?.[reader] !== false) return behind(step)?.[reader];
   // In an earlier pass through what is around both.
   for (let at = steps[step]?.parent; at !== undefined; at = steps[at]?.parent) {

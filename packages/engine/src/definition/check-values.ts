@@ -9,7 +9,7 @@ import type { Fields, Outline, StepOutline } from "./outline.ts";
 import { below, fieldsOf, itemsOf, textOf } from "./outline.ts";
 import { shapesOf } from "./shapes.ts";
 import type { ProblemList } from "./problem.ts";
-import type { Check, StepContext, Surroundings } from "./value-checker.ts";
+import type { Check, StepContext, StepRead, Surroundings } from "./value-checker.ts";
 import { quote, valueChecker } from "./value-checker.ts";
 import {
   isRoot,
@@ -67,9 +67,9 @@ export function checkValues(outline: Outline, list: ProblemList): ReadsFound {
   for (const [index, step] of steps.entries()) {
     // What is around a step comes before it.
     const around = inside[step.parent ?? -1] ?? { names: [], roots };
-    const entering = checker({ reader: index, isAfter: false }, around);
-    const leaving = checker({ reader: index, isAfter: true }, around);
-    checkStep(step, { leaving, entering, list, longest, outline });
+    const at = (moment: StepRead["moment"]) => checker({ reader: index, moment }, around);
+    const [entering, failing, leaving] = [at("ENTRY"), at("FAILURE"), at("EXIT")];
+    checkStep(step, { entering, failing, leaving, list, longest, outline });
     inside[index] = step.type === "MAP" ? insideOf(step, around) : around;
   }
   const indexOf = new Map(steps.map(({ stepId }, index) => [stepId, index]));
@@ -79,7 +79,8 @@ export function checkValues(outline: Outline, list: ProblemList): ReadsFound {
     const parent = undone === undefined ? undefined : steps[undone]?.parent;
     const undoing = checker(undefined, inside[parent ?? -1] ?? { names: [], roots });
     undoing.text(`${path}/condition`, own["condition"], readCondition);
-    checkTaskCall(own, path, longest, undoing, list);
+    checkTaskCall(own, path, undoing);
+    checkRetry(fieldsOf(own["retry"]), `${path}/retry`, longest, undoing, list);
   }
   return found;
 }
@@ -97,7 +98,7 @@ function insideOf({ fields }: StepOutline, { names, roots }: Surroundings): Surr
 
 function checkStep(step: StepOutline, context: StepContext): void {
   const { fields, path, type } = step;
-  const { leaving, entering, list } = context;
+  const { leaving, failing, entering, list, longest } = context;
   entering.text(`${path}/condition`, fields["condition"], readCondition);
   const transitions = fieldsOf(fields["transitions"]);
   checkWays(transitions["conditions"], `${path}/transitions/conditions`, conditions(leaving), list);
@@ -107,7 +108,8 @@ function checkStep(step: StepOutline, context: StepContext): void {
 
   switch (type) {
     case "TASK":
-      checkTaskCall(fields, path, context.longest, entering, list);
+      checkTaskCall(fields, path, entering);
+      checkRetry(fieldsOf(fields["retry"]), `${path}/retry`, longest, failing, list);
       break;
     case "EVENT_WAIT":
       checkEventWait(step, context);
@@ -185,11 +187,11 @@ function checkItemName({ fields, path }: StepOutline, list: ProblemList): void {
 }
 
 function checkSubWorkflow({ fields, path }: StepOutline, context: StepContext): void {
-  const { entering, list, longest, outline } = context;
+  const { entering, failing, list, longest, outline } = context;
   const { workflowId, version, condition, detached } = fields;
   entering.text(`${path}/workflowId`, workflowId, readPlainName("a workflowId"));
   entering.json(`${path}/input`, fields["input"], readValue);
-  checkRetry(fieldsOf(fields["retry"]), `${path}/retry`, longest, entering, list);
+  checkRetry(fieldsOf(fields["retry"]), `${path}/retry`, longest, failing, list);
   const isItself = workflowId !== undefined && workflowId === outline.fields["id"];
   if (!isItself || version !== undefined || condition !== undefined || detached === true) return;
   const message = `the workflow starts itself and waits for it, again and again: give the step a condition, or make it detached`;
@@ -197,18 +199,11 @@ function checkSubWorkflow({ fields, path }: StepOutline, context: StepContext): 
 }
 
 /** What a TASK and a compensation step share. */
-function checkTaskCall(
-  fields: Fields,
-  path: string,
-  longest: number | Template,
-  check: Check,
-  list: ProblemList,
-): void {
+function checkTaskCall(fields: Fields, path: string, check: Check): void {
   check.text(`${path}/taskId`, fields["taskId"], readPlainName("a taskId"));
   check.text(`${path}/queue`, fields["queue"], readPlainName("a queue"));
   check.json(`${path}/input`, fields["input"], readInput);
   checkClocks(fields, path, [...clocks, ...taskClocks], check);
-  checkRetry(fieldsOf(fields["retry"]), `${path}/retry`, longest, check, list);
 }
 
 function checkClocks(fields: Fields, path: string, names: readonly string[], check: Check): void {

@@ -11,8 +11,8 @@ import type { Names, Reading } from "./values.ts";
 export interface StepRead {
   /** Index of the step that is entered or left. */
   readonly reader: number;
-  /** It is left: it has run. */
-  readonly isAfter: boolean;
+  /** When they are evaluated: before it runs, when an attempt at it has failed, or when it has run. */
+  readonly moment: "ENTRY" | "FAILURE" | "EXIT";
   readonly stepIds: readonly string[];
   /** Those of which the output is read. */
   readonly outputs: readonly string[];
@@ -47,7 +47,7 @@ export function valueChecker(outline: Outline, list: ProblemList) {
    * @param around The items that the values are inside of.
    */
   const checker = (
-    at: Pick<StepRead, "reader" | "isAfter"> | undefined,
+    at: Pick<StepRead, "reader" | "moment"> | undefined,
     { names, roots }: Surroundings,
   ): Check => {
     const take = <T>(path: string, reading: Reading<T>): T | undefined => {
@@ -129,6 +129,8 @@ export interface StepContext {
   readonly leaving: Check;
   /** For what is evaluated when it is entered. */
   readonly entering: Check;
+  /** For what is evaluated when an attempt has failed. */
+  readonly failing: Check;
   readonly list: ProblemList;
   readonly longest: number | Template;
   readonly outline: Outline;

@@ -410,12 +410,27 @@ describe("a retry interval that is an expression", () => {
     (interval) => {
       const simulation = running({ retry: { initialInterval: interval } });
 
-      simulation.fail("a");
+      simulation.fail("a", { type: "Busy", message: "later" });
 
+      const cause = { kind: "TASK", type: "Busy", message: "later", attempt: 1 };
       expect(simulation.snapshot).toMatchObject({
         status: "FAILED",
-        error: { kind: "EXPRESSION", stepId: "a", attempt: 1 },
+        error: { kind: "EXPRESSION", stepId: "a", attempt: 1, details: { cause } },
       });
     },
   );
+
+  test("sees the error of the attempt that has just failed, and not that of an earlier one", () => {
+    const initialInterval = "PT${ steps.a.error.details.after + steps.a.attempts * 100 }S";
+    const retry = { maxAttempts: 3, initialInterval, maxInterval: "PT1H", jitter: "NONE" };
+    const simulation = running({ retry: { ...retry, backoffCoefficient: 1 } });
+
+    const delays = [7, 9].flatMap((after) =>
+      simulation
+        .fail("a", { details: { after } })
+        .commands.flatMap((each) => (each.kind === "dispatch" ? each.delayMs : [])),
+    );
+
+    expect(delays).toEqual([107_000, 209_000]);
+  });
 });
