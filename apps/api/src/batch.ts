@@ -8,9 +8,14 @@ interface BatchOptions<Item, Answer extends object> {
   readonly schema: z.ZodType<Item>;
   /** On whose behalf an item is; may refuse it. */
   readonly callerOf: (item: Item) => Caller;
-  readonly run: (caller: Caller, items: readonly Item[]) => Promise<readonly Outcome<Answer>[]>;
+  /** @param indexes Where in the whole batch the items stand. */
+  readonly run: (
+    caller: Caller,
+    items: readonly Item[],
+    indexes: readonly number[],
+  ) => Promise<readonly Outcome<Answer>[]>;
   /** Of an item that went well. */
-  readonly status: number;
+  readonly statusOf: (answer: Answer) => number;
 }
 
 type Result<Answer> = {
@@ -25,7 +30,7 @@ type Result<Answer> = {
  */
 export async function answerBatch<Item, Answer extends object>(
   items: readonly unknown[],
-  { schema, callerOf, run, status }: BatchOptions<Item, Answer>,
+  { schema, callerOf, run, statusOf }: BatchOptions<Item, Answer>,
 ): Promise<Result<Answer>[]> {
   const outcomes = new Map<number, Outcome<Answer>>();
   const byTenant = new Map<
@@ -47,7 +52,7 @@ export async function answerBatch<Item, Answer extends object>(
 
   await Promise.all(
     [...byTenant.values()].map(async (group) => {
-      const answers = await run(group.caller, group.items);
+      const answers = await run(group.caller, group.items, group.at);
       for (const [position, index] of group.at.entries()) {
         outcomes.set(index, answers[position] ?? { error: new Error("an item has no outcome") });
       }
@@ -55,16 +60,16 @@ export async function answerBatch<Item, Answer extends object>(
   );
 
   return items.map((_, index) =>
-    resultOf(index, outcomes.get(index) ?? { error: undefined }, status),
+    resultOf(index, outcomes.get(index) ?? { error: undefined }, statusOf),
   );
 }
 
 function resultOf<Answer extends object>(
   index: number,
   outcome: Outcome<Answer>,
-  status: number,
+  statusOf: (answer: Answer) => number,
 ): Result<Answer> {
-  if (!("error" in outcome)) return { index, status, ...outcome };
+  if (!("error" in outcome)) return { index, status: statusOf(outcome), ...outcome };
   const { problem } = problemOf(outcome.error);
   return { index, status: problem.status, problem } as Result<Answer>;
 }

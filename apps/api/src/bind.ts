@@ -100,11 +100,13 @@ export function bindRuntime(services: Services): Runtime {
       const { instance, replayed } = await startInstance(services, caller, request, idempotencyKey);
       return { instance: await viewOf(instance), replayed };
     },
-    async startInstances(caller, requests) {
-      const outcomes = await startInstances(services, caller, requests);
+    async startInstances(caller, requests, idempotencyKeys) {
+      const outcomes = await startInstances(services, caller, requests, idempotencyKeys);
       return Promise.all(
         outcomes.map(async (outcome) =>
-          "error" in outcome ? outcome : { instance: await viewOf(outcome.instance) },
+          "error" in outcome
+            ? outcome
+            : { instance: await viewOf(outcome.instance), replayed: outcome.replayed },
         ),
       );
     },

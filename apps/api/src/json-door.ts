@@ -74,6 +74,7 @@ export function parseBody(body: Buffer): ParsedBody {
 /** What is wrong with a text that should be JSON; for JSON that comes in elsewhere than in a body. */
 export function faultsOfJson(text: string): readonly Problem[] {
   try {
+    if (text === "") throw new ApiError("MALFORMED_JSON", "there is nothing");
     return parseBody(Buffer.from(text)).faults;
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;

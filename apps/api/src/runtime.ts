@@ -71,11 +71,16 @@ export interface Runtime {
     request: StartInstanceRequest,
     idempotencyKey?: string,
   ): Promise<{ readonly instance: InstanceView; readonly replayed: boolean }>;
-  /** One outcome per request, in their order. */
+  /**
+   * One outcome per request, in their order.
+   *
+   * @param idempotencyKeys One per request.
+   */
   startInstances(
     caller: Caller,
     requests: readonly StartInstanceRequest[],
-  ): Promise<readonly Outcome<{ readonly instance: InstanceView }>[]>;
+    idempotencyKeys: readonly (string | undefined)[],
+  ): Promise<readonly Outcome<{ readonly instance: InstanceView; readonly replayed: boolean }>[]>;
   readInstance(caller: Caller, id: string): Promise<InstanceView | undefined>;
   /** The instance once it has settled, or as it is when the time is up or `signal` is aborted. */
   waitUntilSettled(

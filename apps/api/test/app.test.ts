@@ -322,6 +322,15 @@ test("an instance is read with its ETag, which then spares the body", async () =
   expect([second.statusCode, second.headers.etag, second.body]).toEqual([304, '"7"', ""]);
 });
 
+test("fields that no instance has are refused, and those of what is inside it may be missing", async () => {
+  app = await createFakeApp();
+
+  const answer = await app.http.inject({ url: `/v1/instances/${ID}?fields=staus,state.nope` });
+
+  expect(answer.statusCode).toBe(400);
+  expect(answer.json()).toMatchObject({ code: "INVALID_QUERY", errors: [{ path: "/fields/0" }] });
+});
+
 test("fields answers the parts that are asked for, in the whole's shape", async () => {
   app = await createFakeApp();
 

@@ -36,7 +36,7 @@ export async function createFakeApp(overrides: Partial<Runtime> = {}): Promise<F
     simulate: note("simulate", () => ({}) as SimulationView),
     startInstance: note("startInstance", () => ({ instance: view(), replayed: false })),
     startInstances: note("startInstances", (requests: readonly unknown[]) =>
-      requests.map(() => ({ instance: view() })),
+      requests.map(() => ({ instance: view(), replayed: false })),
     ),
     readInstance: note("readInstance", () => view()),
     waitUntilSettled: note("waitUntilSettled", () => view()),

@@ -94,13 +94,14 @@ export function instanceCalls(send: Transport) {
     /** Up to 1,000 starts; each has its own result. */
     async startBatch(
       requests: readonly StartInstanceRequest[],
-      options: CallOptions = {},
+      options: StartOptions = {},
     ): Promise<StartBatchAnswer> {
       const { data } = await send<StartBatchAnswer>({
         method: "POST",
         path: "/v1/instances:batch",
         body: { items: requests },
-        ...options,
+        headers: { "idempotency-key": options.idempotencyKey },
+        signal: options.signal,
       });
       return data;
     },

@@ -41,6 +41,10 @@ export const StartBatchAnswer = z.object({
       index: z.int(),
       status: z.int().meta({ description: "the HTTP status this item alone would have got" }),
       instance: InstanceView.optional(),
+      replayed: z
+        .boolean()
+        .optional()
+        .meta({ description: "the Idempotency-Key had started it before: status 200" }),
       problem: ProblemDetails.optional(),
     }),
   ),
@@ -50,10 +54,19 @@ export type StartBatchAnswer = z.infer<typeof StartBatchAnswer>;
 /** Seconds to wait until the instance is settled, as in `?wait=30`. */
 const WaitSeconds = z.coerce.number<string | number>().min(0).max(BOUNDS.waitSeconds);
 
+/** A part of an instance: what the instance has of its own, and the way to what is inside of it. */
+const Field = z
+  .string()
+  .min(1)
+  .max(BOUNDS.expression)
+  .refine((field) => Object.hasOwn(InstanceView.shape, field.split(".", 1)[0] ?? ""), {
+    error: "is no part of an instance: its parts begin as those of the whole answer do",
+  });
+
 export const GetInstanceQuery = strict("an instance query", {
   wait: WaitSeconds.optional(),
   /** Parts to answer, as `status,state.variables.total`. */
-  fields: listOf(z.string().min(1).max(BOUNDS.expression), 100).optional(),
+  fields: listOf(Field, 100).optional(),
 });
 export type GetInstanceQuery = z.infer<typeof GetInstanceQuery>;
 

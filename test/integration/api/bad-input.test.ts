@@ -309,6 +309,8 @@ test.each([
   ["a version of a definition", "/v1/definitions/echo/versions/99999999999", "BAD_ID"],
   ["an id that is too long", `/v1/definitions/${"a".repeat(2_000)}`, "BAD_ID"],
   ["a version to list by", "/v1/instances?workflowVersion=99999999999", "INVALID_QUERY"],
+  ["a variable that is to be nothing", "/v1/instances?variables.a=", "INVALID_QUERY"],
+  ["a variable that is to be", "/v1/instances?variables.a", "INVALID_QUERY"],
   [
     "a cursor with a NUL",
     `/v1/definitions?cursor=${cursor("definitions", "\0")}`,

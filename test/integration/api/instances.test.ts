@@ -342,6 +342,26 @@ test("a batch starts what is right and says what is wrong with the rest", async 
   ]);
 });
 
+test("a batch that comes again under its key starts only what was not started", async () => {
+  const items = [
+    { workflowId: "echo", input: 1 },
+    { workflowId: "echo", input: 2 },
+  ];
+  const send = (body: unknown) =>
+    api.call("POST", "/v1/instances:batch", body, { "idempotency-key": "nightly" });
+  const first = (await send(items.slice(0, 1))).body.results;
+
+  const again = (await send([...items, { workflowId: "echo" }])).body.results;
+  const other = (await send([items[1]])).body.results;
+
+  expect(again).toMatchObject([
+    { status: 200, replayed: true, instance: { id: first[0].instance.id } },
+    { status: 201, replayed: false, instance: { input: 2 } },
+    { status: 201, replayed: false },
+  ]);
+  expect(other).toMatchObject([{ status: 409, problem: { code: "IDEMPOTENCY_CONFLICT" } }]);
+});
+
 test("C64: what passes comes out with the same digits", async () => {
   const input = '{"a":0.1,"b":9007199254740992,"c":1e21,"d":-5.5e-7}';
   const { body } = await api.call(

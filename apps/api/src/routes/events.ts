@@ -53,7 +53,7 @@ export const eventRoutes: FastifyPluginAsyncZod<ApiContext> = async (app, { runt
         return callerOf(request, { tenantId: event.tenantId });
       },
       run: (caller, items) => runtime.publishEvents(caller, items),
-      status: 202,
+      statusOf: () => 202,
     });
     return reply.code(202).send({ results });
   });

@@ -44,7 +44,8 @@ const startBatchSchema = {
   tags,
   operationId: "startInstances",
   summary: "Start up to 1,000 instances",
-  description: "Each item has its own result: one that is refused does not touch the others.",
+  description:
+    "Each item has its own result: one that is refused does not touch the others. An Idempotency-Key holds for each item at its place in the list: the same batch sent again starts only what was not started. A body that could not be stored (U+0000, nested too deep) is refused whole.",
   querystring: NoQuery,
   body: BatchRequest,
   response: { 200: StartBatchAnswer },
@@ -116,14 +117,22 @@ export const instanceRoutes: FastifyPluginAsyncZod<ApiContext> = async (
     },
   );
 
-  app.post("/v1/instances::batch", { schema: startBatchSchema }, async (request) => ({
-    results: await answerBatch(batchItemsOf(request.body), {
-      schema: StartInstanceRequest,
-      callerOf: ({ tenantId }) => callerOf(request, { tenantId }),
-      run: (caller, items) => runtime.startInstances(caller, items),
-      status: 201,
-    }),
-  }));
+  app.post(
+    "/v1/instances::batch",
+    { schema: startBatchSchema, config: { requestHeaders: ["Idempotency-Key"] } },
+    async (request) => {
+      const key = idempotencyKeyOf(request);
+      // No header holds a line break: the key of an item is nobody's key of a single start.
+      const keyOf = (index: number) => key && `${key}\n${index}`;
+      const results = await answerBatch(batchItemsOf(request.body), {
+        schema: StartInstanceRequest,
+        callerOf: ({ tenantId }) => callerOf(request, { tenantId }),
+        run: (caller, items, indexes) => runtime.startInstances(caller, items, indexes.map(keyOf)),
+        statusOf: ({ replayed }) => (replayed ? 200 : 201),
+      });
+      return { results };
+    },
+  );
 
   app.get(
     "/v1/instances",

@@ -49,18 +49,22 @@ export async function startInstance(
   return { instance: instanceReadOf(commit), replayed: false };
 }
 
-/** Each on its own: a start that is refused does not touch the others. */
+/**
+ * Each on its own: a start that is refused does not touch the others.
+ *
+ * @param idempotencyKeys One per request.
+ */
 export async function startInstances(
   services: Services,
   caller: Caller,
   requests: readonly StartRequest[],
-): Promise<readonly ({ readonly instance: InstanceRead } | { readonly error: unknown })[]> {
+  idempotencyKeys: readonly (string | undefined)[] = [],
+): Promise<readonly (Started | { readonly error: unknown })[]> {
   return Promise.all(
-    requests.map((request) =>
-      startInstance(services, caller, request).then(
-        ({ instance }) => ({ instance }),
-        (error: unknown) => ({ error }),
-      ),
+    requests.map((request, index) =>
+      startInstance(services, caller, request, idempotencyKeys[index]).catch((error: unknown) => ({
+        error,
+      })),
     ),
   );
 }
