@@ -23,6 +23,11 @@ export const BOUNDS = {
   variables: 1_000,
   tags: 100,
 
+  /** Of a calendar. */
+  hoursOfDay: 24,
+  countries: 20,
+  holidays: 1_000,
+
   id: 128,
   stepId: 128,
   name: 300,

@@ -150,7 +150,10 @@ export const fieldTexts: Readonly<Record<string, FieldText>> = {
     "2030-01-31T09:00:00Z",
     "input.due",
   ),
-  calendarId: field("Counts the duration in the working time of this calendar.", "office"),
+  calendarId: field(
+    "Counts the duration in the working time of this calendar; `until` becomes the first working moment from then on.",
+    "office",
+  ),
   choices: field("Ways to go; the first one that is true is taken."),
   variables: field(`Variables to set: name and value. ${withExpressions}`, {
     attempts: "${ variables.attempts + 1 }",

@@ -10,6 +10,17 @@ export {
 export type { DeadLetterStatus } from "./dead-letters.ts";
 export { BOUNDS } from "./bounds.ts";
 export {
+  CalendarDocument,
+  CalendarPage,
+  type CalendarSource,
+  CalendarView,
+  type Hours,
+  ListCalendarsQuery,
+  type PublicHolidays,
+  WEEKDAYS,
+  type Weekday,
+} from "./calendars.ts";
+export {
   CancellationTrigger,
   CompensationStep,
   parseDocument,
@@ -79,6 +90,7 @@ export { SubWorkflowStep } from "./steps/sub-workflow.ts";
 export { TaskStep } from "./steps/task.ts";
 export {
   DEFINITION_ID_PATTERN,
+  CalendarId,
   DefinitionId,
   InstanceId,
   STEP_ID_PATTERN,

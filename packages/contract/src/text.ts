@@ -14,6 +14,11 @@ export const DefinitionId = z.string().regex(DEFINITION_ID_PATTERN, {
   error: "must begin with a letter, then at most 127 letters, digits and _ . -",
 });
 
+/** Of a calendar; a DELAY names it as it is. */
+export const CalendarId = z.string().regex(DEFINITION_ID_PATTERN, {
+  error: "must begin with a letter, then at most 127 letters, digits and _ . -",
+});
+
 export const StepId = z.string().regex(STEP_ID_PATTERN, {
   error:
     "must begin with a letter or _, then at most 127 letters, digits and _ -, and be no name that expressions refuse",

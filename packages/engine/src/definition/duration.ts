@@ -11,6 +11,14 @@ export interface Duration {
   readonly ms: number;
 }
 
+/** A duration that counts by a calendar. Weeks are seven days of everybody's calendar, days working days. */
+export interface WorkingDuration {
+  readonly months: number;
+  readonly weeks: number;
+  readonly days: number;
+  readonly ms: number;
+}
+
 /** Why a text is not what it should be: a sentence part that follows the text in quotes. */
 export interface Refusal {
   readonly problem: string;
@@ -53,6 +61,39 @@ const units = [
  * rounded up, so that nothing above zero becomes zero and no timer is early.
  */
 export function parseDuration(text: string): Duration | Refusal {
+  const parsed = parseAmounts(text);
+  if (isRefusal(parsed)) return parsed;
+  const { months, weeks, days, ms } = parsed;
+  return { months, ms: sum(weeks, week) + sum(days, day) + ms };
+}
+
+/**
+ * A duration whose days are working days (CONTRACT 1.1, `calendarId`): what is no whole number of them
+ * has no meaning.
+ */
+export function parseWorkingDuration(text: string): WorkingDuration | Refusal {
+  const parsed = parseAmounts(text);
+  if (isRefusal(parsed)) return parsed;
+  const { months, weeks, days, ms } = parsed;
+  if (weeks.fraction !== undefined || days.fraction !== undefined) {
+    return { problem: "has a fraction of a week or day, of which a calendar has whole ones only" };
+  }
+  return { months, weeks: weeks.whole, days: days.whole, ms };
+}
+
+interface Amount {
+  readonly whole: number;
+  readonly fraction?: string | undefined;
+}
+
+interface Amounts {
+  readonly months: number;
+  readonly weeks: Amount;
+  readonly days: Amount;
+  readonly ms: number;
+}
+
+function parseAmounts(text: string): Amounts | Refusal {
   const amounts = text.length <= maxLength ? shape.exec(text)?.groups : undefined;
   if (amounts === undefined) return { problem: describeFault(text) };
   if (amounts["time"] === "T") return { problem: "has nothing after its T" };
@@ -62,21 +103,32 @@ export function parseDuration(text: string): Duration | Refusal {
 
   let months = 0;
   let ms = 0;
+  const parts: { weeks: Amount; days: Amount } = { weeks: { whole: 0 }, days: { whole: 0 } };
+  let dateMs = 0;
   for (const unit of used) {
-    const [whole = "", fraction] = (amounts[unit.name] ?? "").split(".");
+    const [digits = "", fraction] = (amounts[unit.name] ?? "").split(".");
+    const part = { whole: Number(digits), fraction };
     if (fraction !== undefined && unit !== used.at(-1)) {
       return { problem: "has a fraction before its last unit" };
     }
-    if ("ms" in unit) {
-      ms += Number(whole) * unit.ms + fractionMs(fraction, unit.ms);
-    } else if (fraction === undefined) {
-      months += Number(whole) * unit.months;
+    if ("months" in unit) {
+      if (fraction !== undefined) {
+        return { problem: "has a fraction of a year or month, whose length is not fixed" };
+      }
+      months += part.whole * unit.months;
+    } else if (unit.name === "weeks" || unit.name === "days") {
+      parts[unit.name] = part;
+      dateMs += sum(part, unit.ms);
     } else {
-      return { problem: "has a fraction of a year or month, whose length is not fixed" };
+      ms += sum(part, unit.ms);
     }
   }
-  if (months * meanMonth + ms > maxMs) return { problem: "is longer than 1,000 years" };
-  return { months, ms };
+  if (months * meanMonth + dateMs + ms > maxMs) return { problem: "is longer than 1,000 years" };
+  return { months, ...parts, ms };
+}
+
+function sum({ whole, fraction }: Amount, unitMs: number): number {
+  return whole * unitMs + fractionMs(fraction, unitMs);
 }
 
 /** Narrows the answer of the parsers of this folder. */
@@ -155,7 +207,8 @@ function fractionMs(digits: string | undefined, unitMs: number): number {
   return Number((BigInt(digits) * BigInt(unitMs) + scale - 1n) / scale);
 }
 
-function addMonths(from: Date, months: number): Date {
+/** Months later in UTC, with the day clamped to the end of the month. */
+export function addMonths(from: Date, months: number): Date {
   const index = from.getUTCFullYear() * 12 + from.getUTCMonth() + months;
   const year = Math.floor(index / 12);
   const month = index - year * 12;
