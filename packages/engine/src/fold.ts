@@ -8,6 +8,7 @@ import type { ExecutionRead, Reads } from "./state/reads.ts";
 import type { Signal } from "./state/signal.ts";
 import type { Snapshot } from "./state/snapshot.ts";
 import { executionKey } from "./state/snapshot.ts";
+import { workingTimesOf } from "./state/stored-signal.ts";
 
 /** What one commit folded: the signals in order, and the time that the decision was given. */
 export interface HistoryStep {
@@ -25,10 +26,15 @@ export interface MemoryInstance {
   readonly executions: ReadonlyMap<string, ExecutionRead>;
   /** The items of MAPs, by execution key. */
   readonly inputs: ReadonlyMap<string, Json>;
+  /** Those of the definition's steps, by id; null where there is none. */
+  readonly calendars: Reads["calendars"];
 }
 
-export function memoryInstance(snapshot: Snapshot): MemoryInstance {
-  return { snapshot, executions: new Map(), inputs: new Map() };
+export function memoryInstance(
+  snapshot: Snapshot,
+  calendars: Reads["calendars"] = noReads.calendars,
+): MemoryInstance {
+  return { snapshot, executions: new Map(), inputs: new Map(), calendars };
 }
 
 /**
@@ -42,7 +48,8 @@ export function advanceInMemory(
   now: Date,
 ): { readonly instance: MemoryInstance; readonly decision: Decision } {
   const observed = signals.reduce(applyObserved, instance);
-  const decision = decide(definition, instance.snapshot, signals, readsOf(observed), now);
+  const reads = { ...readsOf(observed), workingTimes: workingTimesOf(signals) };
+  const decision = decide(definition, instance.snapshot, signals, reads, now);
   if (isNeeds(decision)) throw new InvariantError("a decision needs rows that do not exist");
   return { instance: commitInMemory(instance, decision), decision };
 }
@@ -68,9 +75,9 @@ export function claimInMemory(instance: MemoryInstance, key: string): MemoryInst
   return { ...instance, executions: new Map(instance.executions).set(key, claimed) };
 }
 
-export function readsOf({ executions, inputs }: MemoryInstance): Reads {
+export function readsOf({ executions, inputs, calendars }: MemoryInstance): Reads {
   const latest = new Map([...executions.values()].map((read) => [read.path, read]));
-  return { ...noReads, latest, executions, inputs, all: true };
+  return { ...noReads, latest, executions, inputs, calendars, all: true };
 }
 
 function applyObserved(instance: MemoryInstance, signal: Signal): MemoryInstance {
@@ -92,7 +99,7 @@ function commitInMemory(instance: MemoryInstance, decision: Decision): MemoryIns
     if (before === undefined) throw new InvariantError(`update of an unknown execution ${key}`);
     next.set(key, updated(before, update));
   }
-  return { snapshot: decision.snapshot, executions: next, inputs };
+  return { ...instance, snapshot: decision.snapshot, executions: next, inputs };
 }
 
 function inserted(row: NewExecution): ExecutionRead {

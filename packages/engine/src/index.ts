@@ -1,3 +1,8 @@
+export { compileCalendar } from "./calendar/calendar.ts";
+export type { Calendar, KnownHolidays } from "./calendar/calendar.ts";
+export { usedCalendars } from "./calendar/used-calendars.ts";
+export type { UsedCalendar } from "./calendar/used-calendars.ts";
+export { addWorkingTime, isWorkingTime, nextWorkingTime } from "./calendar/working-time.ts";
 export { InvariantError } from "./assert.ts";
 export { createSnapshot } from "./decide/start.ts";
 export type { NewInstance } from "./decide/start.ts";
@@ -37,7 +42,7 @@ export type { StartListener, TriggeredStart } from "./start-triggers.ts";
 export { engineRev } from "./rev.ts";
 export { applyChanges, blankSnapshot, changesBetween } from "./state/changes.ts";
 export { decodeSnapshot, encodeFrontier } from "./state/codec.ts";
-export { restoredSignal, storedSignal } from "./state/stored-signal.ts";
+export { restoredSignal, signalsToKeep, storedSignal } from "./state/stored-signal.ts";
 export type { Changes, Identity } from "./state/changes.ts";
 export type { StoredSignal } from "./state/stored-signal.ts";
 export type { StoredSnapshot } from "./state/codec.ts";
@@ -55,6 +60,7 @@ export type {
   Signal,
   SignalKind,
   TaskFailure,
+  WorkingTime,
 } from "./state/signal.ts";
 export { executionKey, isSettled } from "./state/snapshot.ts";
 export type {

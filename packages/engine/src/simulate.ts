@@ -1,5 +1,6 @@
 import type { MockResult, Scenario, SimulationView } from "@millrace/contract";
 import type { Json } from "@millrace/expressions";
+import type { Calendar } from "./calendar/calendar.ts";
 import { coverageOf, edgesOf } from "./coverage.ts";
 import { createSnapshot } from "./decide/start.ts";
 import { attemptsMade } from "./decide/step-views.ts";
@@ -42,8 +43,15 @@ interface Due {
   readonly happening: Happening;
 }
 
-/** @param scenario One of which `scenarioProblems` finds nothing. */
-export function simulate(definition: Definition, scenario: Scenario): SimulationResult {
+/**
+ * @param scenario One of which `scenarioProblems` finds nothing.
+ * @param calendars By id, those of the scenario among them; any other does not exist.
+ */
+export function simulate(
+  definition: Definition,
+  scenario: Scenario,
+  calendars: ReadonlyMap<string, Calendar> = new Map(),
+): SimulationResult {
   const start = scenario.startAt === undefined ? defaultStart : new Date(scenario.startAt);
   const atOf = (text: string) => start.getTime() + msOf(text, start);
   const until = atOf(scenario.until ?? defaultUntil);
@@ -71,6 +79,7 @@ export function simulate(definition: Definition, scenario: Scenario): Simulation
       startEventId: null,
       createdAt: start,
     }),
+    calendarsOf(definition, calendars),
   );
 
   function send(what: string, signals: readonly Signal[]): void {
@@ -401,6 +410,17 @@ export function simulate(definition: Definition, scenario: Scenario): Simulation
     unmocked: [...unmocked],
     events: published.map(({ id, pattern }) => ({ id, pattern, delivered: delivered.has(id) })),
   };
+}
+
+/** Nothing can be loaded: those that are not there are known not to be. */
+function calendarsOf(
+  { steps }: Definition,
+  calendars: ReadonlyMap<string, Calendar>,
+): ReadonlyMap<string, Calendar | null> {
+  const ids = [...steps.values()].flatMap((step) =>
+    step.type === "DELAY" && step.calendar !== undefined ? step.calendar.id : [],
+  );
+  return new Map(ids.map((id) => [id, calendars.get(id) ?? null]));
 }
 
 /** The first of those that are due earliest. */

@@ -182,6 +182,7 @@ function stepsOf(
     ...common,
     type: fc.constant("DELAY" as const),
     duration,
+    calendarId: oneIn(3, fc.constantFrom("office", "office", "nowhere")),
     ...clocks,
     transitions,
   });

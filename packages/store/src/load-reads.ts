@@ -38,6 +38,7 @@ export async function loadReads(
     Promise.all(loose.map((request) => loadAnywhere(db, key, request))),
   ]);
   return {
+    ...noReads,
     latest: new Map<string, ExecutionRead | null>([
       ...paths.map(({ path }) => [path, null] as const),
       ...latest.map((read) => [read.path, read] as const),
@@ -50,7 +51,6 @@ export async function loadReads(
     items: new Map(items),
     inputs: new Map(inputs),
     anywhere: new Map(anywhere),
-    all: false,
   };
 }
 

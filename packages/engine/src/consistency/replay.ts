@@ -5,7 +5,7 @@ import { createSnapshot } from "../decide/start.ts";
 import type { Definition } from "../definition/definition.ts";
 import { engineRev } from "../rev.ts";
 import { applyChanges, blankSnapshot, changesBetween } from "../state/changes.ts";
-import { restoredSignal } from "../state/stored-signal.ts";
+import { restoredSignal, workingTimesOf } from "../state/stored-signal.ts";
 import type { Changes, Identity } from "../state/changes.ts";
 import type { StoredSignal } from "../state/stored-signal.ts";
 import type {
@@ -157,7 +157,8 @@ function advance(
   );
   const unclaimed = observed.map((key) => [key, world.executions.get(key)] as const);
   for (const [key, read] of unclaimed) if (read !== undefined) putRead(world, key, claimed(read));
-  const reads: Reads = { ...noReads, ...world, all: true };
+  const workingTimes = workingTimesOf(signals);
+  const reads: Reads = { ...noReads, ...world, workingTimes, all: true };
   const decision = decide(definition, world.snapshot, signals, reads, at);
   // Claims leave no trace: what was seen RUNNING is so for this decision only.
   for (const [key, read] of unclaimed) if (read !== undefined) putRead(world, key, read);

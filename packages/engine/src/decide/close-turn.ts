@@ -31,6 +31,7 @@ export function closeTurn(turn: Turn): Decision {
     guards: [...turn.guards.values()],
     entries: turn.entries,
     observedRunning: [...turn.observedRunning],
+    ...(turn.workingTimes.size > 0 && { workingTimes: Object.fromEntries(turn.workingTimes) }),
   };
 }
 

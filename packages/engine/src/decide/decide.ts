@@ -89,6 +89,7 @@ function apply(turn: Turn, signal: Signal): void {
 
   switch (signal.kind) {
     case "observedRunning":
+    case "calendarsAsked":
       return;
     case "scheduled":
       return schedule(turn, signal.startAt);

@@ -10,20 +10,20 @@ import type {
 } from "../definition/definition.ts";
 import { waitPathOf } from "../definition/paths.ts";
 import { eventNameFrom } from "../definition/pattern.ts";
-import { resolveTime } from "../definition/time.ts";
 import type { NewWait } from "../state/decision.ts";
 import { executionKey } from "../state/snapshot.ts";
 import type { JsonObject, LiveExecution, TimerKind, WorkflowError } from "../state/snapshot.ts";
 import { enterSubWorkflow } from "./child.ts";
 import { dispatchTask } from "./dispatch.ts";
 import { cancelInstance, completeInstance, completeWith, failInstance } from "./end.ts";
+import { endOfDelay } from "./end-of-delay.ts";
 import { after, clockMs, limitOf, textOf } from "./evaluate.ts";
 import { insertInstant, settleCompleted } from "./execution.ts";
 import { openBranches, openItems } from "./join.ts";
 import { matcherFields } from "./listen.ts";
 import { putLive } from "./live-executions.ts";
 import { openWait } from "./open-waits.ts";
-import { evaluateTemplate, scopeFor } from "./scope.ts";
+import { evaluateTemplate } from "./scope.ts";
 import { setTimer } from "./set-timers.ts";
 import { noteStep } from "./turn.ts";
 import type { Turn } from "./turn.ts";
@@ -152,20 +152,14 @@ function lookbackStart(
 }
 
 function enterDelay(turn: Turn, current: DelayStep, execution: LiveExecution): void {
-  const ms = clockMs(turn, current.duration, execution);
-  const until = ms === null ? untilTime(turn, current, execution) : after(turn, ms);
+  const { until, counted } = endOfDelay(turn, current, execution);
   const limit = limitOf(turn, current, execution);
   const { timer, dueAt } = defined(sooner("delay", until, limit), "end of a delay");
   insertInstant(turn, current.type, execution);
   updateExecution(turn, execution, { status: "WAITING" });
   setTimer(turn, timer, execution, dueAt);
   putLive(turn, { ...execution, phase: "WAITING", timers: [timer] });
-  noteStep(turn, "workflow.step.waiting", execution, { until: dueAt.toISOString() });
-}
-
-function untilTime(turn: Turn, { until, stepId }: DelayStep, execution: LiveExecution): Date {
-  const template = defined(until, `until of step ${stepId}`);
-  return resolveTime(template, scopeFor(turn, template, execution));
+  noteStep(turn, "workflow.step.waiting", execution, { until: dueAt.toISOString(), ...counted });
 }
 
 function enterSet(turn: Turn, current: SetStep, execution: LiveExecution): void {

@@ -7,9 +7,8 @@ import type {
   HistoryEntry,
   NewExecution,
 } from "../state/decision.ts";
-import { noReads } from "../state/reads.ts";
 import type { Reads } from "../state/reads.ts";
-import type { Signal } from "../state/signal.ts";
+import type { Signal, WorkingTime } from "../state/signal.ts";
 import type {
   JsonObject,
   LiveExecution,
@@ -53,6 +52,8 @@ export interface Turn {
   readonly guards: Map<string, Guard>;
   readonly entries: HistoryEntry[];
   readonly observedRunning: Set<string>;
+  /** By execution key. */
+  readonly workingTimes: Map<string, WorkingTime>;
   /** Where the walk goes on: one entry for each branch that moves. */
   readonly agenda: Move[];
   /** What a pause has held, in order of time: it is applied after the signal that ends the pause. */
@@ -80,13 +81,11 @@ export type Held =
   | { readonly at: string; readonly signal: Signal }
   | { readonly at: string; readonly execution: LiveExecution };
 
-/** An instance that is not stored yet has no rows: nothing of it can be missing. */
-const nothingStored: Reads = { ...noReads, all: true };
-
 export function openTurn(definition: Definition, before: Snapshot, reads: Reads, now: Date): Turn {
   return {
     definition,
-    reads: before.version === 0 && reads.executions.size === 0 ? nothingStored : reads,
+    // An instance that is not stored yet has no rows: nothing of it can be missing.
+    reads: before.version === 0 && !reads.all ? { ...reads, all: true } : reads,
     now,
     before,
     state: { ...before },
@@ -103,6 +102,7 @@ export function openTurn(definition: Definition, before: Snapshot, reads: Reads,
     guards: new Map(),
     entries: [],
     observedRunning: new Set(),
+    workingTimes: new Map(),
     agenda: [],
     backlog: [],
     ownsLive: false,

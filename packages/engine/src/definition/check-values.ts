@@ -29,6 +29,7 @@ import {
   readUntil,
   readValue,
   readVariableName,
+  readWorkingDuration,
 } from "./values.ts";
 
 /** Whatever concerns single values: expressions, durations, times, patterns, names. */
@@ -115,11 +116,12 @@ function checkStep(step: StepOutline, context: StepContext): void {
       checkEventWait(step, context);
       break;
     case "DELAY":
-      entering.text(`${path}/duration`, fields["duration"], readDuration);
+      entering.text(
+        `${path}/duration`,
+        fields["duration"],
+        fields["calendarId"] === undefined ? readDuration : readWorkingDuration,
+      );
       entering.text(`${path}/until`, fields["until"], readUntil);
-      if (fields["calendarId"] !== undefined) {
-        list.add(`${path}/calendarId`, "NOT_SUPPORTED_YET", notYet('"calendarId"'));
-      }
       break;
     case "CHOICE":
       checkWays(fields["choices"], `${path}/choices`, conditions(entering), list);

@@ -1,5 +1,6 @@
-import type { StepDocument, WorkflowDefinition } from "@millrace/contract";
+import type { WorkflowDefinition } from "@millrace/contract";
 import { pointer } from "@millrace/contract";
+import { everyStep } from "./every-step.ts";
 
 /** A workflow that a definition starts. */
 export interface ChildWorkflow {
@@ -14,30 +15,11 @@ export interface ChildWorkflow {
 
 /** In the order of the document. */
 export function childWorkflowsOf({ steps }: WorkflowDefinition): readonly ChildWorkflow[] {
-  return childrenIn(steps, ["steps"]);
-}
-
-function childrenIn(
-  steps: readonly StepDocument[],
-  at: readonly (string | number)[],
-): readonly ChildWorkflow[] {
-  return steps.flatMap((step, index): readonly ChildWorkflow[] => {
-    const place = [...at, index];
-    switch (step.type) {
-      case "SUB_WORKFLOW": {
-        const { workflowId, version, detached, condition } = step;
-        const path = pointer([...place, "workflowId"]);
-        const isCertain = detached !== true && condition === undefined;
-        return [{ path, workflowId, version, isCertain }];
-      }
-      case "PARALLEL":
-        return step.branches.flatMap((branch, position) =>
-          childrenIn(branch.steps, [...place, "branches", position, "steps"]),
-        );
-      case "MAP":
-        return childrenIn(step.steps, [...place, "steps"]);
-      default:
-        return [];
-    }
+  return [...everyStep(steps)].flatMap(({ step, place }): readonly ChildWorkflow[] => {
+    if (step.type !== "SUB_WORKFLOW") return [];
+    const { workflowId, version, detached, condition } = step;
+    const path = pointer([...place, "workflowId"]);
+    const isCertain = detached !== true && condition === undefined;
+    return [{ path, workflowId, version, isCertain }];
   });
 }

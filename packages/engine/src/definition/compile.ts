@@ -47,6 +47,7 @@ import {
   readStartPattern,
   readStartValue,
   readUntil,
+  readWorkingDuration,
   readValue,
 } from "./values.ts";
 
@@ -178,14 +179,20 @@ function compileStep(document: StepDocument, { lineage, names }: Surroundings): 
         lookback: compileLookback(document, names),
         deliver: document.deliver ?? "ALL",
       };
-    case "DELAY":
+    case "DELAY": {
+      const { duration, calendarId } = document;
       return {
         ...base,
         ...compileClocks(document, names),
         type: document.type,
-        duration: read(document.duration, readDuration),
+        duration: calendarId === undefined ? read(duration, readDuration) : undefined,
         until: read(document.until, readUntil),
+        calendar:
+          calendarId === undefined
+            ? undefined
+            : { id: calendarId, duration: read(duration, readWorkingDuration) },
       };
+    }
     case "CHOICE":
       return { ...base, type: document.type };
     case "SET":

@@ -1,6 +1,6 @@
 import type { EqualityConjunct, Expression, Json, Template } from "@millrace/expressions";
 import type { RetryPolicy } from "../retry.ts";
-import type { Duration } from "./duration.ts";
+import type { Duration, WorkingDuration } from "./duration.ts";
 
 /** The intervals of a retry policy that are expressions; each gives an ISO-8601 duration. */
 export interface RetryTemplates {
@@ -37,7 +37,9 @@ export interface Definition {
 }
 
 /** A duration, or a template whose value is an ISO-8601 duration. */
-export type DurationValue = { readonly duration: Duration } | { readonly template: Template };
+export type DurationValue<D = Duration> =
+  | { readonly duration: D }
+  | { readonly template: Template };
 
 export interface Transitions {
   readonly conditions: readonly { readonly when: Expression; readonly to: string }[];
@@ -136,9 +138,17 @@ export interface EventWaitStep extends StepBase, Clocks {
 
 export interface DelayStep extends StepBase, Clocks {
   readonly type: "DELAY";
+  /** Without a calendar. */
   readonly duration: DurationValue | undefined;
   /** Its value is an ISO-8601 time. */
   readonly until: Template | undefined;
+  /** By which it counts; the duration is undefined where the step has `until`. */
+  readonly calendar:
+    | {
+        readonly id: string;
+        readonly duration: DurationValue<WorkingDuration> | undefined;
+      }
+    | undefined;
 }
 
 export interface ChoiceStep extends StepBase {

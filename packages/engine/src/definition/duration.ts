@@ -167,14 +167,31 @@ export function formatDuration(ms: number): string {
  *   itself throws passes through.
  */
 export function resolveDuration(value: DurationValue, scope: Scope): Duration {
-  if ("duration" in value) return value.duration;
-  const result = value.template.evaluate(scope);
+  return "duration" in value ? value.duration : evaluated(value.template, scope, parseDuration);
+}
+
+/** The same of a duration that counts by a calendar. */
+export function resolveWorkingDuration(
+  value: DurationValue<WorkingDuration>,
+  scope: Scope,
+): WorkingDuration {
+  return "duration" in value
+    ? value.duration
+    : evaluated(value.template, scope, parseWorkingDuration);
+}
+
+function evaluated<D extends object>(
+  template: Template,
+  scope: Scope,
+  parse: (text: string) => D | Refusal,
+): D {
+  const result = template.evaluate(scope);
   if (typeof result !== "string") {
     throw new BadValueError(
       `a duration must be ISO-8601 text such as "PT30S", not ${show(result)}`,
     );
   }
-  const duration = parseDuration(result);
+  const duration = parse(result);
   if (isRefusal(duration)) {
     throw new BadValueError(`the duration ${show(result)} ${duration.problem}`);
   }

@@ -110,7 +110,12 @@ function readsOfType(step: Draft): readonly (Reads | undefined)[] {
         step.lookback === "instance" ? undefined : readsOfDuration(step.lookback),
       ];
     case "DELAY":
-      return [readsOfDuration(step.duration), step.until?.reads, ...readsOfClocks(step)];
+      return [
+        readsOfDuration(step.duration),
+        readsOfDuration(step.calendar?.duration),
+        step.until?.reads,
+        ...readsOfClocks(step),
+      ];
     case "SET":
       return step.variables.map(([, value]) => value.reads);
     case "EMIT_EVENT":
@@ -151,7 +156,7 @@ function readsOfClocks({ timeout, totalTimeout }: Clocks): readonly (Reads | und
   return [readsOfDuration(timeout), readsOfDuration(totalTimeout)];
 }
 
-function readsOfDuration(value: DurationValue | undefined): Reads | undefined {
+function readsOfDuration(value: DurationValue<unknown> | undefined): Reads | undefined {
   return value !== undefined && "template" in value ? value.template.reads : undefined;
 }
 

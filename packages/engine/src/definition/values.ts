@@ -15,7 +15,8 @@ import {
 } from "@millrace/expressions";
 import { pointer } from "@millrace/contract";
 import type { DurationValue } from "./definition.ts";
-import { isRefusal, monthsInInterval, parseDuration } from "./duration.ts";
+import { isRefusal, monthsInInterval, parseDuration, parseWorkingDuration } from "./duration.ts";
+import type { Refusal, WorkingDuration } from "./duration.ts";
 import { eventNameProblem, isReservedName, parsePattern, reservedName } from "./pattern.ts";
 import type { ProblemCode, WarningCode } from "./problem.ts";
 import { parseTime } from "./time.ts";
@@ -128,15 +129,31 @@ export function readItems(value: Json, names = noNames): Reading<Template> {
 
 /** An ISO-8601 duration, in which `${…}` may give the whole or a part. */
 export function readDuration(text: string, names = noNames): Reading<DurationValue> {
+  return readDurationAs(parseDuration, text, names);
+}
+
+/** The same where days are working days. */
+export function readWorkingDuration(
+  text: string,
+  names = noNames,
+): Reading<DurationValue<WorkingDuration>> {
+  return readDurationAs(parseWorkingDuration, text, names);
+}
+
+function readDurationAs<D extends object>(
+  parse: (text: string) => D | Refusal,
+  text: string,
+  names: Names,
+): Reading<DurationValue<D>> {
   if (text.includes("${")) {
     const { value, ...rest } = readTemplate(text, { roots: [...roots, ...names] });
     if (value === undefined) return rest;
     const known = knownValue(value);
-    const problem = known && durationProblem(known.value);
+    const problem = known && durationProblem(known.value, parse);
     if (problem !== undefined) return faulty("BAD_DURATION", problem);
     return { ...rest, wants: "string", value: { template: value } };
   }
-  const duration = parseDuration(text);
+  const duration = parse(text);
   if (!isRefusal(duration)) return sound({ duration });
   const hint = /^(?:workflow|input|variables|steps|event)\b/.test(text)
     ? `; an expression is written ${quote(`\${ ${text} }`)} here`
@@ -402,9 +419,12 @@ function endOfExpression(text: string, start: number, names: Names): number | un
   return undefined;
 }
 
-function durationProblem(value: unknown): string | undefined {
+function durationProblem(
+  value: unknown,
+  parse: (text: string) => object | Refusal,
+): string | undefined {
   if (typeof value !== "string") return `${quote(value)} is no ISO-8601 text`;
-  const duration = parseDuration(value);
+  const duration = parse(value);
   return isRefusal(duration) ? `${quote(value)} ${duration.problem}` : undefined;
 }
 

@@ -1,5 +1,5 @@
 import type { Json } from "@millrace/expressions";
-import type { ChildEnd } from "./signal.ts";
+import type { ChildEnd, WorkingTime } from "./signal.ts";
 import type { ParentLink, Snapshot, TimerKind, WorkflowError } from "./snapshot.ts";
 import type { StepStatus } from "./status.ts";
 
@@ -240,4 +240,6 @@ export interface Decision {
   readonly entries: readonly HistoryEntry[];
   /** Execution keys whose rows were RUNNING, where that made a difference: kept for the replay. */
   readonly observedRunning: readonly string[];
+  /** What calendars have said, by execution key: kept for the replay. Absent where none was asked. */
+  readonly workingTimes?: { readonly [executionKey: string]: WorkingTime };
 }

@@ -1,4 +1,6 @@
 import type { Json } from "@millrace/expressions";
+import type { Calendar } from "../calendar/calendar.ts";
+import type { WorkingTime } from "./signal.ts";
 import type { WorkflowError } from "./snapshot.ts";
 import type { StepStatus } from "./status.ts";
 
@@ -31,6 +33,10 @@ export interface Reads {
   readonly inputs: ReadonlyMap<string, Json>;
   /** By step id, the latest execution of a step inside a MAP, whichever item it is of. */
   readonly anywhere: ReadonlyMap<string, ExecutionRead | null>;
+  /** By their ids, as they are now. */
+  readonly calendars: ReadonlyMap<string, Calendar | null>;
+  /** Of a replay: what calendars said when the decision was taken, by execution key. */
+  readonly workingTimes: ReadonlyMap<string, WorkingTime>;
   /** Every execution of the instance is in both maps; outputs over 64 KB may be left out. */
   readonly all: boolean;
 }
@@ -49,6 +55,7 @@ export type ReadRequest =
   | { readonly kind: "input"; readonly path: string; readonly iteration: number }
   /** Below the path of a MAP the execution of a step that `laterOf` would choose. */
   | { readonly kind: "anywhere"; readonly path: string; readonly stepId: string }
+  | { readonly kind: "calendar"; readonly calendarId: string }
   | { readonly kind: "all" };
 
 /** The decision cannot be taken without these rows: load them and decide again. */
@@ -62,6 +69,8 @@ export const noReads: Reads = {
   items: new Map(),
   inputs: new Map(),
   anywhere: new Map(),
+  calendars: new Map(),
+  workingTimes: new Map(),
   all: false,
 };
 
@@ -79,6 +88,8 @@ export function mergeReads(first: Reads, second: Reads): Reads {
     items: new Map([...first.items, ...second.items]),
     inputs: new Map([...first.inputs, ...second.inputs]),
     anywhere: new Map([...first.anywhere, ...second.anywhere]),
+    calendars: new Map([...first.calendars, ...second.calendars]),
+    workingTimes: new Map([...first.workingTimes, ...second.workingTimes]),
     all: first.all || second.all,
   };
 }

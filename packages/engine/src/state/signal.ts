@@ -45,6 +45,12 @@ export interface TaskFailure {
   readonly retryable: boolean;
 }
 
+/** When something is over by a calendar's working time, ISO 8601, or why that is not to be said. */
+export type WorkingTime = { readonly calendarId: string } & (
+  | { readonly calendarVersion: number; readonly until: string }
+  | { readonly problem: string }
+);
+
 /**
  * What happened to an instance. Each is idempotent: late or repeated, it changes nothing.
  *
@@ -59,6 +65,14 @@ export type Signal =
    * RUNNING, since claims leave no other trace. Execution keys. Decides nothing by itself.
    */
   | { readonly kind: "observedRunning"; readonly executions: readonly string[] }
+  /**
+   * Written into the history in the same way: what calendars said when they were asked, by execution
+   * key. What the calendar, or the rules of its time zone, have become since is nothing to a replay.
+   */
+  | {
+      readonly kind: "calendarsAsked";
+      readonly workingTimes: { readonly [executionKey: string]: WorkingTime };
+    }
   | ({ readonly kind: "stepSucceeded"; readonly output: Json } & ExecutionRef)
   | ({
       readonly kind: "stepFailed";

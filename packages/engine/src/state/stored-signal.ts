@@ -1,5 +1,6 @@
 import type { Json } from "@millrace/expressions";
-import type { Signal } from "./signal.ts";
+import type { Decision } from "./decision.ts";
+import type { Signal, WorkingTime } from "./signal.ts";
 import { executionKey } from "./snapshot.ts";
 
 /** A signal as the history keeps it: the output of a step is in its row. */
@@ -44,4 +45,26 @@ export function restoredSignal(
     default:
       return stored;
   }
+}
+
+/** The signals of a commit as the history keeps them: what the decision relied on comes before them. */
+export function signalsToKeep(
+  { observedRunning: executions, workingTimes }: Decision,
+  signals: readonly Signal[],
+): readonly Signal[] {
+  if (executions.length === 0 && workingTimes === undefined) return signals;
+  return [
+    ...(executions.length === 0 ? [] : [{ kind: "observedRunning", executions } as const]),
+    ...(workingTimes === undefined ? [] : [{ kind: "calendarsAsked", workingTimes } as const]),
+    ...signals,
+  ];
+}
+
+/** What the calendars had said to a decision that is taken again. */
+export function workingTimesOf(signals: readonly Signal[]): ReadonlyMap<string, WorkingTime> {
+  return new Map(
+    signals.flatMap((signal) =>
+      signal.kind === "calendarsAsked" ? Object.entries(signal.workingTimes) : [],
+    ),
+  );
 }

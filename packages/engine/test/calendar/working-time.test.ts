@@ -1,12 +1,10 @@
-import { CalendarDocument } from "@millrace/contract";
-import type { CalendarSource } from "@millrace/contract";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { compileCalendar } from "../../src/calendar/calendar.ts";
 import type { Calendar } from "../../src/calendar/calendar.ts";
 import { addWorkingTime, isWorkingTime, nextWorkingTime } from "../../src/calendar/working-time.ts";
 import { isRefusal, parseWorkingDuration } from "../../src/definition/duration.ts";
 import type { Refusal } from "../../src/definition/duration.ts";
+import { calendar } from "../support/calendars.ts";
 
 const berlin = calendar({ timeZone: "Europe/Berlin" });
 
@@ -94,7 +92,7 @@ describe("days with rules of their own", () => {
         { date: "2026-12-26", name: "a Saturday", hours: [{ from: "10:00", to: "12:00" }] },
       ],
     },
-    { dates: ["2026-12-25", "2026-12-26"], until: "2030-12-31" },
+    { holidays: { dates: ["2026-12-25", "2026-12-26"], until: "2030-12-31" } },
   );
 
   test("a holiday has no hours, a working day has its own, on whichever day it is", () => {
@@ -343,28 +341,17 @@ describe("for all calendars and times", () => {
   }
 });
 
-function calendar(
-  source: Omit<CalendarSource, "id">,
-  holidays: Parameters<typeof compileCalendar>[2] = null,
-): Calendar {
-  return compileCalendar(CalendarDocument.parse({ id: "office", ...source }), 1, holidays);
-}
-
 function added(office: Calendar, from: string, duration: string): string {
   return sound(addWorkingTime(office, new Date(from), working(duration))).toISOString();
 }
 
 function working(text: string) {
-  return soundDuration(parseWorkingDuration(text));
+  return sound(parseWorkingDuration(text));
 }
 
-function soundDuration<T extends object>(value: T | Refusal): T {
+function sound<T extends object>(value: T | Refusal): T {
   if (isRefusal(value)) throw new Error(value.problem);
   return value;
-}
-
-function sound(value: Date | Refusal): Date {
-  return soundDuration(value);
 }
 
 function iso(text: string): string {

@@ -19,6 +19,8 @@ import { defined } from "../../src/assert.ts";
 import type { ChildEnd, EventFact, Signal, TaskFailure } from "../../src/state/signal.ts";
 import type { Snapshot } from "../../src/state/snapshot.ts";
 import { executionKey } from "../../src/state/snapshot.ts";
+import { signalsToKeep } from "../../src/state/stored-signal.ts";
+import { knownCalendars } from "./calendars.ts";
 import { deepFreeze } from "./deep-freeze.ts";
 import { checkLaws, timerName } from "./laws.ts";
 import type { Stored } from "./laws.ts";
@@ -233,7 +235,7 @@ export function created(definition: Definition, given: Partial<NewInstance> = {}
     ...given,
   });
   return {
-    instance: memoryInstance(snapshot),
+    instance: memoryInstance(snapshot, knownCalendars),
     timers: new Map(),
     waits: new Map(),
     children: new Set(),
@@ -271,10 +273,7 @@ export function commit(
     held: heldAfter(before.held, decision),
   };
   checkLaws(definition, before, decision, stored);
-  const { observedRunning: executions } = decision;
-  const observed: readonly Signal[] =
-    executions.length === 0 ? [] : [{ kind: "observedRunning", executions }];
-  return { stored, decision, logged: { at: now, signals: [...observed, ...signals] } };
+  return { stored, decision, logged: { at: now, signals: signalsToKeep(decision, signals) } };
 }
 
 /** A worker takes a row. */
@@ -355,6 +354,10 @@ function rowsFor(instance: MemoryInstance, { needs }: Needs): Reads {
           );
           const read = rows.length === 0 ? null : rows.reduce(laterOf);
           return { ...noReads, anywhere: new Map([[stepId, read]]) };
+        }
+        case "calendar": {
+          const calendar = stored.calendars.get(request.calendarId) ?? null;
+          return { ...noReads, calendars: new Map([[request.calendarId, calendar]]) };
         }
       }
     })

@@ -4,6 +4,7 @@ import {
   blankSnapshot,
   encodeFrontier,
   executionKey,
+  signalsToKeep,
   storedSignal,
 } from "@millrace/engine";
 import type {
@@ -12,7 +13,6 @@ import type {
   ExecutionUpdate,
   NewExecution,
   NewWait,
-  Signal,
   Snapshot,
 } from "@millrace/engine";
 import type { Carry, Commit, Key, ReceivedSignal } from "../commit.ts";
@@ -237,7 +237,7 @@ function sendOf(
 }
 
 function textsOf({ previous, decision, signals, create }: Commit): Texts {
-  const { snapshot: next, observedRunning, entries } = decision;
+  const { snapshot: next, entries } = decision;
   const isFirst = previous.version === 0;
   const changed = (field: keyof Snapshot): string | undefined => {
     if (isFirst ? next[field] === null : previous[field] === next[field]) return undefined;
@@ -250,7 +250,7 @@ function textsOf({ previous, decision, signals, create }: Commit): Texts {
     cancellation: changed("cancellation"),
     compensation: changed("compensation"),
     frontier: jsonText(encodeFrontier(next)),
-    signals: jsonText(observed(observedRunning, signals).map(storedSignal)),
+    signals: jsonText(signalsToKeep(decision, signals).map(storedSignal)),
     changes: jsonText(changesBetween(isFirst ? blankSnapshot(previous) : previous, next)),
     entries: jsonText(entries),
     input: isFirst ? jsonText(next.input) : undefined,
@@ -288,11 +288,6 @@ function commitIdOf(commit: Commit): string {
 const commitIds = new WeakMap<Commit, string>();
 const thisProcess = randomUUID().slice(0, -13);
 let counter = 0;
-
-/** What a decision saw of claims, which leave no other trace, goes into the history before it. */
-function observed(executions: readonly string[], signals: readonly Signal[]): readonly Signal[] {
-  return executions.length === 0 ? signals : [{ kind: "observedRunning", executions }, ...signals];
-}
 
 function insertsOf({ decision, carry }: Commit): readonly StepInsert[] {
   const carried = new Map(carry.map((each) => [executionKey(each.path, each.iteration), each]));
