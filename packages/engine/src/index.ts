@@ -1,4 +1,5 @@
 export { compileCalendar } from "./calendar/calendar.ts";
+export type { CalendarDocument } from "@millrace/contract";
 export type { Calendar, KnownHolidays } from "./calendar/calendar.ts";
 export { usedCalendars } from "./calendar/used-calendars.ts";
 export type { UsedCalendar } from "./calendar/used-calendars.ts";

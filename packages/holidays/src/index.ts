@@ -1,0 +1,2 @@
+export { openCalendar } from "./open-calendar.ts";
+export type { OpenedCalendar } from "./open-calendar.ts";
