@@ -13,6 +13,7 @@ import { requestIdOf } from "./headers.ts";
 import { addJsonDoor } from "./json-door.ts";
 import { openApiDocument } from "./openapi.ts";
 import { addNotFound } from "./not-found.ts";
+import { calendarRoutes } from "./routes/calendars.ts";
 import { deadLetterRoutes } from "./routes/dead-letters.ts";
 import { definitionRoutes } from "./routes/definitions.ts";
 import { documentRoutes } from "./routes/documents.ts";
@@ -124,6 +125,7 @@ export async function createApp({ runtime, log, onAnswered }: AppOptions): Promi
   await http.register(controlRoutes, options);
   await http.register(insightRoutes, options);
   await http.register(eventRoutes, options);
+  await http.register(calendarRoutes, options);
   await http.register(deadLetterRoutes, options);
   await http.register(operationRoutes, options);
   await http.register(healthRoutes, options);

@@ -34,6 +34,7 @@ import {
   readInstance,
   tenantOf,
 } from "@millrace/store";
+import { calendarsOf } from "./calendars.ts";
 import { consistencyView, repairView } from "./consistency-view.ts";
 import { deadLettersOf } from "./dead-letters.ts";
 import { historyPage } from "./history.ts";
@@ -181,6 +182,7 @@ export function bindRuntime(services: Services): Runtime {
       );
     },
 
+    ...calendarsOf(services),
     ...deadLettersOf(services),
     ...operationsOf(services),
     async readiness() {

@@ -48,7 +48,7 @@ export function ifMatchOf(request: FastifyRequest): number | undefined {
   if (header === undefined || header === "*") return undefined;
   const version = /^(?:(?:W\/)?"(\d{1,15})"|(\d{1,15}))$/.exec(header);
   if (version === null) {
-    const detail = 'If-Match must be the ETag of the instance, as "7", or *';
+    const detail = 'If-Match must be an ETag that was read, as "7", or *';
     throw new ApiError("INVALID_HEADER", detail);
   }
   return Number(version[1] ?? version[2]);

@@ -95,6 +95,7 @@ const TAGS = [
   { name: "definitions", description: "Workflow definitions and their immutable versions." },
   { name: "instances", description: "Started workflows: start, read, wait, list, cancel." },
   { name: "events", description: "Facts from outside that waits, cancels and starts listen for." },
+  { name: "calendars", description: "Working hours and holidays, for delays that count by them." },
   {
     name: "dead letters",
     description: "Steps that killed their workers: list, show, retry, discard.",
@@ -157,6 +158,8 @@ function operation(
   };
 }
 
+const withoutBody: ReadonlySet<string> = new Set(["204", "304"]);
+
 function successes(
   response: Readonly<Record<string, z.ZodType>>,
   { mediaType = "application/json", responseHeaders = [] }: NonNullable<RouteOptions["config"]>,
@@ -174,7 +177,7 @@ function successes(
       {
         description: schema.description ?? STATUS_CODES[status] ?? "Done",
         ...(responseHeaders.length > 0 && { headers }),
-        ...(status !== "304" && { content: { [mediaType]: { schema: schemaOf(schema) } } }),
+        ...(!withoutBody.has(status) && { content: { [mediaType]: { schema: schemaOf(schema) } } }),
       },
     ]),
   );

@@ -9,15 +9,14 @@ export const REQUEST_HEADERS = {
     "Names the request in logs and problems; a new id where it is absent or holds odd characters. The answer repeats it.",
   "Idempotency-Key":
     "Makes the start repeatable: the same key and body again answer the instance as it is now (200, Idempotent-Replayed: true), another body is a 409. Kept for 24 hours at least, per tenant.",
-  "If-Match":
-    "The ETag that the caller has read: 412 when the instance has moved on since. * is any.",
+  "If-Match": "The ETag that the caller has read: 412 when it has changed since. * is any.",
   "If-None-Match": "The ETag that the caller has: 304 when it is still the same.",
 } as const;
 export type RequestHeader = keyof typeof REQUEST_HEADERS;
 
 /** Headers that some answers carry. */
 export const RESPONSE_HEADERS = {
-  ETag: "The version of the instance, in quotes.",
+  ETag: "The version of what is answered, in quotes.",
   Location: "Where what was made can be read.",
   "Idempotent-Replayed": "`true` when the Idempotency-Key had been used for this start before.",
 } as const;

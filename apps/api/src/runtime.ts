@@ -1,4 +1,6 @@
 import type {
+  CalendarPage,
+  CalendarView,
   CancelRequest,
   CompensationPlanView,
   ConsistencyView,
@@ -11,6 +13,7 @@ import type {
   HistoryQuery,
   InstancePage,
   InstanceView,
+  ListCalendarsQuery,
   ListDeadLettersQuery,
   ListDefinitionsQuery,
   ListInstancesQuery,
@@ -161,6 +164,27 @@ export interface Runtime {
     caller: Caller,
     events: readonly PublishEventRequest[],
   ): Promise<readonly Outcome<{ readonly event: PublishEventAnswer }>[]>;
+
+  /** @throws InvalidCalendarError, CalendarExistsError */
+  createCalendar(caller: Caller, document: unknown): Promise<CalendarView>;
+  /**
+   * @param ifMatch The version that the caller has read.
+   * @throws InvalidCalendarError, CalendarChangedError
+   */
+  putCalendar(
+    caller: Caller,
+    id: string,
+    document: unknown,
+    ifMatch?: number,
+  ): Promise<{ readonly calendar: CalendarView; readonly created: boolean }>;
+  /** @throws CalendarNotFoundError */
+  readCalendar(caller: Caller, id: string): Promise<CalendarView>;
+  listCalendars(caller: Caller, query: ListCalendarsQuery): Promise<CalendarPage>;
+  /**
+   * @param ifMatch The version that the caller has read.
+   * @throws CalendarNotFoundError, CalendarChangedError
+   */
+  deleteCalendar(caller: Caller, id: string, ifMatch?: number): Promise<void>;
 
   listDeadLetters(caller: Caller, query: ListDeadLettersQuery): Promise<DeadLetterPage>;
   /** @throws DeadLetterNotFoundError */

@@ -61,6 +61,11 @@ export async function createFakeApp(overrides: Partial<Runtime> = {}): Promise<F
     publishEvents: note("publishEvents", (events: readonly unknown[]) =>
       events.map(() => ({ event: published })),
     ),
+    createCalendar: note("createCalendar", () => calendar),
+    putCalendar: note("putCalendar", () => ({ calendar, created: false })),
+    readCalendar: note("readCalendar", () => calendar),
+    listCalendars: note("listCalendars", () => ({ items: [calendar], nextCursor: null })),
+    deleteCalendar: note("deleteCalendar", () => undefined),
     listDeadLetters: note("listDeadLetters", () => ({ items: [], nextCursor: null })),
     readDeadLetter: note("readDeadLetter", () => ({}) as DeadLetterView),
     retryDeadLetter: note("retryDeadLetter", () => ({}) as DeadLetterView),
@@ -97,6 +102,15 @@ const plan = {
 };
 
 const NOON = "2026-01-31T12:00:00.000Z";
+const calendar = {
+  id: "office",
+  timeZone: "UTC",
+  workingHours: {},
+  version: 3,
+  holidaysUntil: null,
+  createdAt: NOON,
+  updatedAt: NOON,
+};
 const CONSISTENT = {
   instanceId: "01890a5d-ac96-774b-bcce-b302099a8057",
   version: 7,

@@ -7,6 +7,7 @@ import type {
   TaskList,
   WorkerList,
 } from "@millrace/contract";
+import { type CalendarCalls, calendarCalls } from "./calendars.ts";
 import { type DeadLetterCalls, deadLetterCalls } from "./dead-letters.ts";
 import { type DefinitionCalls, definitionCalls } from "./definitions.ts";
 import { type EventCalls, eventCalls } from "./events.ts";
@@ -28,6 +29,7 @@ export class MillraceClient {
   readonly definitions: DefinitionCalls;
   readonly instances: InstanceCalls;
   readonly events: EventCalls;
+  readonly calendars: CalendarCalls;
   readonly deadLetters: DeadLetterCalls;
   readonly #send: Transport;
 
@@ -36,6 +38,7 @@ export class MillraceClient {
     this.definitions = definitionCalls(this.#send);
     this.instances = instanceCalls(this.#send);
     this.events = eventCalls(this.#send);
+    this.calendars = calendarCalls(this.#send);
     this.deadLetters = deadLetterCalls(this.#send);
   }
 

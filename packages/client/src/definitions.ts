@@ -4,7 +4,7 @@ import type {
   ListDefinitionsQuery,
   Problem,
   RegisterAnswer,
-  SimulateRequest,
+  SimulateSource,
   SimulationView,
   ValidateAnswer,
   WorkflowDefinition,
@@ -59,7 +59,7 @@ export function definitionCalls(send: Transport) {
     /** Runs a scenario on a virtual clock: no task runs, nothing is stored. */
     async simulate(
       id: string,
-      request: SimulateRequest,
+      request: SimulateSource,
       options: CallOptions = {},
     ): Promise<SimulationView> {
       const path = `/v1/definitions/${encodeURIComponent(id)}/simulate`;

@@ -1,4 +1,5 @@
 export { MillraceClient } from "./client.ts";
+export type { CalendarCalls } from "./calendars.ts";
 export type { DeadLetterCalls } from "./dead-letters.ts";
 export type { DefinitionCalls, DefinitionSource, Registered, Validated } from "./definitions.ts";
 export {

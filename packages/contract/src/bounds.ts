@@ -26,6 +26,8 @@ export const BOUNDS = {
   /** Of a calendar. */
   hoursOfDay: 24,
   countries: 20,
+  /** Of a scenario. */
+  calendars: 100,
   holidays: 1_000,
 
   id: 128,

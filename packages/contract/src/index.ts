@@ -178,7 +178,13 @@ export {
   type ConsistencyCodeSpec,
 } from "./consistency-codes.ts";
 export { NearMissView, WHY_KINDS, type WhyKind, WhyReasonView, WhyView } from "./why.ts";
-export { MockResult, Scenario, SimulateRequest, SimulationView } from "./simulation.ts";
+export {
+  MockResult,
+  Scenario,
+  SimulateRequest,
+  type SimulateSource,
+  SimulationView,
+} from "./simulation.ts";
 export { DEFAULT_PAGE_SIZE, type Page, pageOf, PageQuery, pageQueryFields } from "./pagination.ts";
 export {
   ERROR_CODES,

@@ -1,5 +1,6 @@
 import * as z from "zod";
 import { BOUNDS } from "./bounds.ts";
+import { CalendarDocument } from "./calendars.ts";
 import { CancellationView, ErrorView } from "./instance-view.ts";
 import { Json, JsonRecord } from "./json.ts";
 import { strict } from "./schema-problems.ts";
@@ -45,6 +46,8 @@ export const Scenario = strict("a scenario", {
     reason: z.string().min(1).max(BOUNDS.reason).optional(),
     shouldCompensate: z.boolean().optional(),
   }).optional(),
+  /** Those that delays count by, in place of stored ones of the same id. */
+  calendars: z.array(CalendarDocument).max(BOUNDS.calendars).optional(),
   /** How long the virtual clock runs at most; default P10Y. */
   until: DurationText.optional(),
 });
@@ -58,6 +61,8 @@ export const SimulateRequest = strict("a simulation request", {
   scenario: Scenario,
 });
 export type SimulateRequest = z.infer<typeof SimulateRequest>;
+/** With what may be left out of it. */
+export type SimulateSource = z.input<typeof SimulateRequest>;
 
 const compensation = z.object({
   status: z.enum(COMPENSATION_STATUSES),

@@ -32,7 +32,7 @@ export type {
 } from "./preview-compensation.ts";
 export { defaultRetryPolicy, nextAttemptDelayMs, resolveRetryPolicy, spread } from "./retry.ts";
 export type { RetryPolicy } from "./retry.ts";
-export { scenarioProblems } from "./scenario.ts";
+export { scenarioProblems, startOfScenario } from "./scenario.ts";
 export { simulate } from "./simulate.ts";
 export type { SimulationResult } from "./simulate.ts";
 export { checkConsistency, checkingConsistency } from "./consistency/check.ts";

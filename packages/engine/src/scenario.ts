@@ -45,6 +45,13 @@ export function scenarioProblems(definition: Definition, scenario: Scenario): re
   return problems;
 }
 
+const defaultStart = new Date("2026-01-01T00:00:00.000Z");
+
+/** Where the virtual clock begins. */
+export function startOfScenario({ startAt }: Scenario): Date {
+  return startAt === undefined ? defaultStart : new Date(startAt);
+}
+
 function isMockable(definition: Definition, stepId: string): boolean {
   const step = definition.steps.get(stepId);
   const isChild = step?.type === "SUB_WORKFLOW" && !step.detached;

@@ -10,7 +10,7 @@ import { stepIdOf } from "./definition/paths.ts";
 import { patternMatches } from "./definition/pattern.ts";
 import { advanceInMemory, claimInMemory, memoryInstance, readsOf } from "./fold.ts";
 import { resolveRetryPolicy } from "./retry.ts";
-import { callOf, mockOf, msOf } from "./scenario.ts";
+import { callOf, mockOf, msOf, startOfScenario } from "./scenario.ts";
 import type { Command, Decision, NewWait } from "./state/decision.ts";
 import type { ChildRef, EventFact, ExecutionRef, Signal } from "./state/signal.ts";
 import { executionKey, isSettled } from "./state/snapshot.ts";
@@ -26,7 +26,6 @@ import type { WorkflowError } from "./state/snapshot.ts";
 const maxDecisions = 1_000;
 const maxExecutions = 2_000;
 
-const defaultStart = new Date("2026-01-01T00:00:00.000Z");
 const defaultTaskMs = 1_000;
 const defaultUntil = "P10Y";
 
@@ -52,7 +51,7 @@ export function simulate(
   scenario: Scenario,
   calendars: ReadonlyMap<string, Calendar> = new Map(),
 ): SimulationResult {
-  const start = scenario.startAt === undefined ? defaultStart : new Date(scenario.startAt);
+  const start = startOfScenario(scenario);
   const atOf = (text: string) => start.getTime() + msOf(text, start);
   const until = atOf(scenario.until ?? defaultUntil);
 

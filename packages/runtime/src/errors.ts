@@ -23,6 +23,42 @@ export class InvalidDefinitionError extends MillraceError {
   }
 }
 
+export class InvalidCalendarError extends MillraceError {
+  override readonly name = "InvalidCalendarError";
+  readonly code = "INVALID_CALENDAR";
+  override readonly problems: readonly Problem[];
+  constructor(problems: readonly Problem[]) {
+    super(`the calendar has ${count(problems, "problem")}`);
+    this.problems = problems;
+  }
+}
+
+export class CalendarNotFoundError extends MillraceError {
+  override readonly name = "CalendarNotFoundError";
+  readonly code = "CALENDAR_NOT_FOUND";
+  constructor(id: string) {
+    super(`there is no calendar "${id}"`);
+  }
+}
+
+export class CalendarExistsError extends MillraceError {
+  override readonly name = "CalendarExistsError";
+  readonly code = "CALENDAR_EXISTS";
+  constructor(id: string) {
+    super(`there is a calendar "${id}" already; PUT /v1/calendars/${id} changes it`);
+  }
+}
+
+export class CalendarChangedError extends MillraceError {
+  override readonly name = "CalendarChangedError";
+  readonly code = "PRECONDITION_FAILED";
+  /** @param version The one that is there; undefined: none is. */
+  constructor(id: string, version: number | undefined) {
+    const now = version === undefined ? "is not there" : `is at version ${version}`;
+    super(`calendar "${id}" ${now}; read it again before you change it`);
+  }
+}
+
 export class InvalidInputError extends MillraceError {
   override readonly name = "InvalidInputError";
   readonly code = "INVALID_INPUT";

@@ -1,16 +1,22 @@
-import { createSnapshot, decide, isNeeds, noReads } from "@millrace/engine";
+import { createSnapshot, noReads } from "@millrace/engine";
 import type { Definition, NewInstance } from "@millrace/engine";
-import type { Commit } from "@millrace/store";
+import type { Commit, Db } from "@millrace/store";
+import { decideLoading } from "./advance.ts";
 
 export interface NewStart extends Pick<Commit, "signals" | "at" | "actor" | "received"> {
   readonly instance: NewInstance;
   readonly create: NonNullable<Commit["create"]>;
 }
 
-/** The commit that creates an instance. */
-export function firstCommit(definition: Definition, { instance, ...start }: NewStart): Commit {
+/** The commit that creates an instance. Of what it is not stored of yet, only calendars can be read. */
+export async function firstCommit(
+  db: Db,
+  definition: Definition,
+  { instance, ...start }: NewStart,
+): Promise<Commit> {
   const previous = createSnapshot(definition, instance);
-  const decision = decide(definition, previous, start.signals, noReads, start.at);
-  if (isNeeds(decision)) throw new Error("a start reads no step rows");
+  const key = { tenantId: instance.tenantId, instanceId: instance.id };
+  const { signals, at } = start;
+  const { decision } = await decideLoading(db, key, definition, previous, signals, noReads, at);
   return { previous, decision, holds: [], carry: [], ...start };
 }

@@ -1,3 +1,5 @@
+export { createCalendar, deleteCalendar, putCalendar } from "./calendars/save-calendar.ts";
+export type { SavedCalendar } from "./calendars/save-calendar.ts";
 export { checkInstance } from "./consistency/check-instance.ts";
 export type { ConsistencyReport } from "./consistency/check-instance.ts";
 export { repairInstance } from "./consistency/repair-instance.ts";
@@ -21,10 +23,14 @@ export type { Registered } from "./definitions/register-definition.ts";
 export { discardDeadLetter, retryDeadLetter } from "./instances/resolve-dead-letter.ts";
 export {
   BusyError,
+  CalendarChangedError,
+  CalendarExistsError,
+  CalendarNotFoundError,
   DeadLetterNotFoundError,
   DeadLetterResolvedError,
   IdempotencyConflictError,
   InstanceNotFoundError,
+  InvalidCalendarError,
   InvalidDefinitionError,
   InvalidInputError,
   InvalidScenarioError,

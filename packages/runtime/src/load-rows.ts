@@ -2,9 +2,10 @@ import { executionKey, mergeReads, noReads } from "@millrace/engine";
 import type { ReadRequest, Reads } from "@millrace/engine";
 import { loadReads } from "@millrace/store";
 import type { Db, Json, Key } from "@millrace/store";
+import { loadCalendars } from "./calendars/load-calendars.ts";
 
 /**
- * The rows that a decision asks for. The items of a MAP are kept: each of its steps reads them, they may
+ * What a decision asks for: rows, and calendars. The items of a MAP are kept: each of its steps reads them, they may
  * be a megabyte, and they never change.
  */
 
@@ -14,6 +15,14 @@ const mostMaps = 50;
 const itemsOfMaps = new Map<string, Json>();
 
 export async function loadRows(db: Db, key: Key, requests: readonly ReadRequest[]): Promise<Reads> {
+  const ids = requests.flatMap((request) =>
+    request.kind === "calendar" ? request.calendarId : [],
+  );
+  if (ids.length > 0) {
+    const rest = requests.filter(({ kind }) => kind !== "calendar");
+    const calendars = await loadCalendars(db, key.tenantId, ids);
+    return { ...(await loadRows(db, key, rest)), calendars };
+  }
   const kept = new Map<string, Json>();
   const missing = requests.filter((request) => {
     const items = request.kind === "input" ? itemsOfMaps.get(nameOf(key, request)) : undefined;

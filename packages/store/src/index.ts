@@ -8,6 +8,14 @@ export { refuseChild, takeUnstarted, unstartedChildren } from "./unstarted-child
 export type { ChildLink, StepPlace } from "./child-links.ts";
 export type { ChildPlace, UnstartedChild } from "./unstarted-children.ts";
 export type { ChildSignal, Receiver } from "./child-signals.ts";
+export {
+  deleteCalendar,
+  getCalendar,
+  listCalendars,
+  loadCalendars,
+  saveCalendar,
+} from "./calendars.ts";
+export type { CalendarNow, CalendarSaved, NewCalendar, StoredCalendar } from "./calendars.ts";
 export { claimSteps } from "./claim.ts";
 export type { ClaimRequest, Claimed, ClaimedStep } from "./claim.ts";
 export { commitBatch, commitLocked, startedUnder, createBatch } from "./commit.ts";

@@ -20,7 +20,7 @@ const PLANNED: readonly { readonly url: string; readonly methods: HTTPMethods[] 
   })),
   { url: "/v1/instances::bulk", methods: DO },
   { url: "/v1/stream", methods: READ },
-  ...["schedules", "calendars", "limits"].flatMap((name) => [
+  ...["schedules", "limits"].flatMap((name) => [
     { url: `/v1/${name}`, methods: [...READ, ...DO] },
     { url: `/v1/${name}/:id`, methods: CHANGE },
   ]),

@@ -6,6 +6,7 @@ import {
   simulate as simulateScenario,
   validateDefinition,
 } from "@millrace/engine";
+import { openCalendars } from "@millrace/holidays";
 import { type Command, defineCommand } from "../command.ts";
 import { readDocuments, type SourceDocument } from "../documents.ts";
 import { messageOf, UsageError } from "../errors.ts";
@@ -28,7 +29,7 @@ export const simulate: Command = defineCommand({
   },
   details: [
     "A scenario holds the input, a result for each attempt of each task (an output or an error, and " +
-      "how long it takes), events and a cancel at given times. No task runs, nothing is stored. The " +
+      "how long it takes), events and a cancel at given times, and the calendars that delays count by. No task runs, nothing is stored. The " +
       "exit code is 1 when the definition or the scenario is wrong.",
   ],
   examples: ["millrace simulate order.yaml --scenario paid.json"],
@@ -44,7 +45,10 @@ export const simulate: Command = defineCommand({
     const faults = parsed.problems ?? scenarioProblems(definition, parsed.data);
     if (parsed.problems || faults.length > 0) return refuse(output, scenario ?? source, faults);
 
-    const result = simulateScenario(definition, parsed.data);
+    const opened = await openCalendars(parsed.data);
+    if ("problems" in opened) return refuse(output, scenario ?? source, opened.problems);
+
+    const result = simulateScenario(definition, parsed.data, opened.calendars);
     const view: SimulationView = { workflowId: document.id, workflowVersion: null, ...result };
     output.json(view);
     if (!output.isJson) print(output, view);

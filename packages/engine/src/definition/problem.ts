@@ -60,6 +60,7 @@ export const definitionWarningCodes = {
   WAIT_WITHOUT_TIMEOUT: "a wait that may last for ever",
   ENDLESS_CYCLE: "a loop that no condition leaves",
   UNKNOWN_WORKFLOW: "a child workflow that is not registered yet",
+  UNKNOWN_CALENDAR: "a calendar that is not there yet",
   NEVER_TAKEN: "a transition, choice or error handler that an earlier one shadows",
   NEVER_MATCHES: "a pattern that no event can have",
   OVERLAPPING: "two conditions that are both true for some numbers, neither of them for all",

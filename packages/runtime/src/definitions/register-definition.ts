@@ -8,6 +8,7 @@ import {
 import { InvalidDefinitionError } from "../errors.ts";
 import type { Problem } from "../errors.ts";
 import type { Caller, Services } from "../services.ts";
+import { checkCalendars } from "../calendars/check-calendars.ts";
 import { checkChildren } from "./check-children.ts";
 import { compileInputSchema } from "./validate-input.ts";
 
@@ -67,7 +68,7 @@ function contentHashOf(document: unknown): string {
   return createHash("sha256").update(canonicalJson(document)).digest("hex");
 }
 
-/** As `checkDefinition`, together with the workflows that it starts. @throws InvalidDefinitionError */
+/** As `checkDefinition`, together with the workflows that it starts and the calendars that it names. @throws InvalidDefinitionError */
 async function checkAmongOthers(
   services: Services,
   tenantId: string,
@@ -77,7 +78,8 @@ async function checkAmongOthers(
   const { document, warnings } = checkDefinition(value, pathId);
   const children = await checkChildren(services, tenantId, document);
   if (children.problems.length > 0) throw new InvalidDefinitionError(children.problems);
-  return { document, warnings: [...warnings, ...children.warnings] };
+  const calendars = await checkCalendars(services, tenantId, document);
+  return { document, warnings: [...warnings, ...children.warnings, ...calendars] };
 }
 
 /** Everything that can be known before a definition runs. @throws InvalidDefinitionError */

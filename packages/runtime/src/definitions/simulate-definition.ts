@@ -1,7 +1,11 @@
-import { compileDefinition, scenarioProblems, simulate } from "@millrace/engine";
-import type { SimulationResult } from "@millrace/engine";
+import { compileDefinition, scenarioProblems, simulate, usedCalendars } from "@millrace/engine";
+import type { Calendar, SimulationResult } from "@millrace/engine";
+import { openCalendars } from "@millrace/holidays";
 import { getDefinition } from "@millrace/store";
+import type { Db, DefinitionDocument } from "@millrace/store";
+import { loadCalendars } from "../calendars/load-calendars.ts";
 import { InvalidInputError, InvalidScenarioError, WorkflowNotFoundError } from "../errors.ts";
+import type { Problem } from "../errors.ts";
 import type { Caller, Services } from "../services.ts";
 import { checkDefinition } from "./register-definition.ts";
 import { compileInputSchema } from "./validate-input.ts";
@@ -32,15 +36,35 @@ export async function simulateDefinition(
   const definition = compileDefinition(document, stored ? stored.version : 1);
   const problems = scenarioProblems(definition, scenario);
   if (problems.length > 0) {
-    throw new InvalidScenarioError(
-      problems.map(({ path, ...rest }) => ({ path: `/scenario${path}`, ...rest })),
-    );
+    throw new InvalidScenarioError(problems.map(ofScenario));
   }
+  const calendars = await calendarsFor(db, tenantId, document, scenario);
   const violations = compileInputSchema(document)(scenario.input ?? {});
   if (violations.length > 0) throw new InvalidInputError(workflowId, violations);
-  const done = withinTime(simulationMs, () => simulate(definition, scenario));
+  const done = withinTime(simulationMs, () => simulate(definition, scenario, calendars));
   if (done === undefined) throw new InvalidScenarioError([tooCostly]);
   return { version: stored ? stored.version : null, result: done.value };
+}
+
+/** The stored ones that the document names, and those of the scenario in their place. */
+async function calendarsFor(
+  db: Db,
+  tenantId: string,
+  document: DefinitionDocument,
+  scenario: SimulationRequest["scenario"],
+): Promise<ReadonlyMap<string, Calendar>> {
+  const ids = new Set(usedCalendars(document).map(({ calendarId }) => calendarId));
+  const stored = await loadCalendars(db, tenantId, [...ids]);
+  const given = await openCalendars(scenario);
+  if ("problems" in given) throw new InvalidScenarioError(given.problems.map(ofScenario));
+  const known = [...stored].flatMap(([id, calendar]) =>
+    calendar === null ? [] : [[id, calendar] as const],
+  );
+  return new Map([...known, ...given.calendars]);
+}
+
+function ofScenario({ path, ...rest }: Problem): Problem {
+  return { path: `/scenario${path}`, ...rest };
 }
 
 /** What one simulation may take: nothing else happens in the process meanwhile. */

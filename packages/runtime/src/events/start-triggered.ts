@@ -86,7 +86,7 @@ async function startOne(
   const errors = problemsOf(start, known);
   if (errors.length > 0 || "failed" in start) return { workflowId, errors };
 
-  const commit = firstCommit(known.definition, {
+  const commit = await firstCommit(services.database.db, known.definition, {
     instance: {
       ...start,
       id: instanceIdFor(event.receivedAt, event.tenantId, event.id, workflowId),

@@ -107,7 +107,7 @@ export async function startChild(
   }
   const createdAt = timeOfId(childId);
   const actor = actorOf(parent.instanceId);
-  const commit = firstCommit(known.definition, {
+  const commit = await firstCommit(services.database.db, known.definition, {
     instance: {
       id: childId,
       tenantId,

@@ -85,7 +85,7 @@ async function createInstance(
   if (version === undefined) {
     const assumed = await definitions.assumedLatest(...key);
     if (problemsOf(assumed, request).length === 0) {
-      const commit = draftStart(services, caller, request, idempotencyKey, assumed, true);
+      const commit = await draftStart(services, caller, request, idempotencyKey, assumed, true);
       const outcome = await services.create(commit);
       if (outcome.kind === "idempotent") return { started: outcome };
       if (outcome.kind !== "conflict") return { commit };
@@ -102,7 +102,7 @@ async function createInstance(
     if (started) return { started };
     throw new InvalidInputError(workflowId, problems);
   }
-  const commit = draftStart(services, caller, request, idempotencyKey, known, false);
+  const commit = await draftStart(services, caller, request, idempotencyKey, known, false);
   const outcome = await services.create(commit);
   return outcome.kind === "idempotent" ? { started: outcome } : { commit };
 }
@@ -125,10 +125,10 @@ function draftStart(
   idempotencyKey: string | undefined,
   { definition }: KnownDefinition,
   ifLatest: boolean,
-): Commit {
+): Promise<Commit> {
   const now = services.clock.now();
   const startAt = request.startAt === undefined ? now : new Date(request.startAt);
-  return firstCommit(definition, {
+  return firstCommit(services.database.db, definition, {
     instance: {
       id: newInstanceId(now),
       tenantId,
