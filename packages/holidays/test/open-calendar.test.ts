@@ -19,10 +19,10 @@ describe("public holidays", () => {
   test("are those of the country and the region, for twenty years", async () => {
     const dates = await holidaysOf({ country: "DE", region: "BY" });
 
-    expect(dates.filter((date) => date.startsWith("2026"))).toEqual([
-      ...["2026-01-01", "2026-01-06", "2026-04-03", "2026-04-06", "2026-05-01", "2026-05-14"],
-      ...["2026-05-25", "2026-06-04", "2026-10-03", "2026-11-01", "2026-12-25", "2026-12-26"],
-    ]);
+    const days = dates.flatMap((date) => (date.startsWith("2026") ? date.slice(5) : []));
+    expect(days.join(" ")).toBe(
+      "01-01 01-06 04-03 04-06 05-01 05-14 05-25 06-04 10-03 11-01 12-25 12-26",
+    );
     expect(dates.at(-1)).toBe("2046-12-26");
     expect(await holidaysOf({ country: "DE", region: "BE" })).not.toContain("2026-06-04");
     expect(await holidaysOf({ country: "DE", region: "BY-A" })).toContain("2026-08-08");

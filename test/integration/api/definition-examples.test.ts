@@ -11,6 +11,8 @@ interface Example {
     readonly steps: readonly { readonly type: string }[];
   };
   readonly run: {
+    /** Those that it counts by. */
+    readonly calendars?: readonly { readonly id: string }[];
     readonly input?: unknown;
     /** An event that starts it, in place of a start. */
     readonly startedBy?: object;
@@ -53,6 +55,9 @@ test("there is an example for every step type that is supported", () => {
 test.each(examples.map((example) => [example.definition.id, example] as const))(
   "%s registers without a warning and runs as its documentation says",
   async (workflowId, { definition, run }) => {
+    for (const calendar of run.calendars ?? []) {
+      expect((await api.call("PUT", `/v1/calendars/${calendar.id}`, calendar)).status).toBe(201);
+    }
     const registered = await api.call("PUT", `/v1/definitions/${workflowId}`, definition);
     expect(registered.body).toMatchObject({ id: workflowId, version: 1, warnings: [] });
 
