@@ -37,6 +37,40 @@ test("simulate answers JSON", async () => {
   });
 });
 
+test("simulate counts by the calendars of the scenario, and names what is wrong with them", async () => {
+  const file = join(folder, "resting.yaml");
+  await writeFile(
+    file,
+    "id: resting\nsteps:\n  - { stepId: rest, type: DELAY, duration: P1D, calendarId: office }\n",
+  );
+  const scenario = join(folder, "office.yaml");
+  const office = (country: string) =>
+    writeFile(
+      scenario,
+      [
+        "startAt: 2026-04-30T10:00:00Z",
+        "calendars:",
+        "  - id: office",
+        "    timeZone: Europe/Berlin",
+        `    holidays: { public: [{ country: ${country} }] }`,
+        "",
+      ].join("\n"),
+    );
+
+  await office("DE");
+  const rested = await millrace(["simulate", file, "-s", scenario, "--json"]);
+  await office("XX");
+  const refused = await millrace(["simulate", file, "-s", scenario]);
+
+  // The first of May is a holiday, and a Friday.
+  const completedAt = "2026-05-04T10:00:00.000Z";
+  expect(JSON.parse(rested.stdout)).toMatchObject({ instance: { completedAt } });
+  expect(refused.exitCode).toBe(1);
+  expect(refused.stdout).toMatch(
+    /office\.yaml:\/calendars\/0\/holidays\/public\/0\/country \(line 5\): .*UNKNOWN_COUNTRY/,
+  );
+});
+
 test("simulate names every fault of a scenario with its line", async () => {
   const scenario = join(folder, "bad.yaml");
   await writeFile(scenario, "tasks:\n  ship_ordre: {}\nevents:\n  - at: soon\n    pattern: go\n");

@@ -42,6 +42,29 @@ const instance = { id: "i-1", status: "RUNNING", version: 4, compensation: null 
 const settled = { ...instance, status: "COMPLETED" };
 
 describe("calls", () => {
+  test("calendars are created, put at a version, listed and deleted", async () => {
+    const office = { id: "office", timeZone: "Europe/Berlin" };
+    reply = (request, response, nth) => {
+      if (request.method === "DELETE") response.writeHead(204).end();
+      else json(200, office)(request, response, nth);
+    };
+
+    await client.calendars.create(office);
+    await client.calendars.put(office, { ifMatch: 3 });
+    await client.calendars.list({ limit: 2, cursor: "c" });
+    await client.calendars.get("office");
+    const gone = await client.calendars.delete("office", { ifMatch: 4 });
+
+    expect(gone).toBeUndefined();
+    expect(received).toMatchObject([
+      { method: "POST", url: "/v1/calendars", body: office },
+      { method: "PUT", url: "/v1/calendars/office", body: office, headers: { "if-match": '"3"' } },
+      { method: "GET", url: "/v1/calendars?limit=2&cursor=c" },
+      { method: "GET", url: "/v1/calendars/office" },
+      { method: "DELETE", url: "/v1/calendars/office", headers: { "if-match": '"4"' } },
+    ]);
+  });
+
   test("register posts the document and says whether it made a version", async () => {
     reply = json(201, { id: "w", version: 1, contentHash: "h", warnings: [] });
 

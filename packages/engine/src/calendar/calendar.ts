@@ -29,6 +29,9 @@ export interface KnownHolidays {
 
 export const dayMs = 86_400_000;
 
+/** What a calendar remembers at most, some 2 MB: the offices of thirty years, or the hours of two. */
+const mostSpans = 20_000;
+
 /**
  * @param holidays Null for a calendar without public holidays, whose days are all known.
  */
@@ -41,6 +44,7 @@ export function compileCalendar(
   const week = WEEKDAYS.map((weekday) => spansWithin(document.workingHours[weekday]));
   const special = specialDays(document, holidays);
   const opened = new Map<number, readonly Span[]>();
+  let remembered = 0;
   return {
     id: document.id,
     version,
@@ -57,6 +61,11 @@ export function compileCalendar(
         // The clocks may have been set forward past all of it.
         return span.from < span.to ? [span] : [];
       });
+      remembered += spans.length;
+      if (remembered > mostSpans) {
+        opened.clear();
+        remembered = spans.length;
+      }
       opened.set(day, spans);
       return spans;
     },

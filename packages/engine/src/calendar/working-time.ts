@@ -12,11 +12,12 @@ import { dayMs } from "./calendar.ts";
  */
 
 /** For how long there may be no working time: beyond, the calendar is taken to have none. */
-export const horizonYears = 10;
+const horizonYears = 10;
 const horizonDays = 3_653;
 
-/** The last day that is counted to, from where counting begins. */
-const longestDays = 10 * horizonDays;
+/** Nothing is counted farther ahead: whoever waits by working hours does not wait for a generation. */
+const longestYears = 30;
+const longestDays = 3 * horizonDays;
 
 export function isWorkingTime(calendar: Calendar, at: Date): boolean {
   const first = nextWorkingTime(calendar, at);
@@ -124,4 +125,4 @@ function unknownHolidays(lastDay: number): Refusal {
   return { problem: `has public holidays that are known until ${date} only; store it again` };
 }
 
-const tooLong: Refusal = { problem: "counts at most 100 years" };
+const tooLong: Refusal = { problem: `counts at most ${longestYears} years` };

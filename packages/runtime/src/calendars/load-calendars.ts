@@ -6,7 +6,7 @@ import type { Db } from "@millrace/store";
 /** Calendars as they are now, compiled. Those that a process has are kept while they stay as they are. */
 
 /** The latest used. */
-const mostCalendars = 200;
+const mostCalendars = 100;
 
 interface KeptCalendar {
   readonly stamp: string;
