@@ -93,8 +93,7 @@ function addElapsed(calendar: Calendar, from: Date, ms: number): Date | Refusal 
 /** What is left of all working time from `at` on; ends with the reason why there is no more. */
 function* spansFrom(calendar: Calendar, at: number): Generator<Span, Refusal, void> {
   const today = Math.floor(calendar.clock.wallAt(at) / dayMs);
-  // Where the clocks are set back at midnight, yesterday's hours reach into what is today again.
-  for (const found of openDays(calendar, today - 1)) {
+  for (const found of openDays(calendar, today)) {
     if (isRefusal(found)) return found;
     for (const { from, to } of found.spans) {
       if (to > at) yield { from: Math.max(from, at), to };
