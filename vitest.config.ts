@@ -15,7 +15,11 @@ const withServices = {
 };
 
 /** What the chaos run plans and how it judges, without any process. */
-const pureChaos = ["test/chaos/plan.test.ts", "test/chaos/oracle.test.ts"];
+const pureChaos = [
+  "test/chaos/plan.test.ts",
+  "test/chaos/oracle.test.ts",
+  "test/chaos/forged/*.test.ts",
+];
 
 /** These mostly wait for somebody to notice something: two files at a time, after all others. */
 const lastOfAll = { maxWorkers: 2, sequence: { groupOrder: 1 } };
