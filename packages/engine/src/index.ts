@@ -32,9 +32,9 @@ export type {
 } from "./preview-compensation.ts";
 export { defaultRetryPolicy, nextAttemptDelayMs, resolveRetryPolicy, spread } from "./retry.ts";
 export type { RetryPolicy } from "./retry.ts";
-export { scenarioProblems, startOfScenario } from "./scenario.ts";
-export { simulate } from "./simulate.ts";
-export type { SimulationResult } from "./simulate.ts";
+export { scenarioProblems, startOfScenario } from "./simulate/scenario.ts";
+export { simulate } from "./simulate/simulate.ts";
+export type { SimulationResult } from "./simulate/result.ts";
 export { checkConsistency, checkingConsistency } from "./consistency/check.ts";
 export type * from "./consistency/evidence.ts";
 export { sameStored } from "./consistency/same.ts";

@@ -4,8 +4,8 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { compileDefinition } from "../src/definition/compile.ts";
 import { validateDefinition } from "../src/definition/validate.ts";
-import { scenarioProblems } from "../src/scenario.ts";
-import { simulate } from "../src/simulate.ts";
+import { scenarioProblems } from "../src/simulate/scenario.ts";
+import { simulate } from "../src/simulate/simulate.ts";
 import { document } from "./arbitraries.ts";
 import { define } from "./support/definitions.ts";
 

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { simulate as simulateUsers } from "../../src/simulate.ts";
+import { simulate as simulateUsers } from "../../src/simulate/simulate.ts";
 import { define } from "../support/definitions.ts";
 import { simulate } from "../support/simulation.ts";
 

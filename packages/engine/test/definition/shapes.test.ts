@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { outlineOf } from "../../src/definition/outline.ts";
 import { shapesOf } from "../../src/definition/shapes.ts";
-import { simulate } from "../../src/simulate.ts";
+import { simulate } from "../../src/simulate/simulate.ts";
 import { define } from "../support/definitions.ts";
 
 /** What expressions see is found by running one, so that nothing that is there is called missing. */

@@ -1,7 +1,7 @@
 import type { SimulationView } from "@millrace/contract";
-import type { Definition } from "./definition/definition.ts";
-import { stepIdOf } from "./definition/paths.ts";
-import type { Decision } from "./state/decision.ts";
+import type { Definition } from "../definition/definition.ts";
+import { stepIdOf } from "../definition/paths.ts";
+import type { Decision } from "../state/decision.ts";
 
 /** Which transitions of a definition an instance has taken. */
 

@@ -1,7 +1,7 @@
 import type { MockResult, Problem, Scenario } from "@millrace/contract";
-import type { Definition, TaskCall } from "./definition/definition.ts";
-import { durationToMs, isRefusal, parseDuration } from "./definition/duration.ts";
-import { eventNameProblem, isReservedName } from "./definition/pattern.ts";
+import type { Definition, TaskCall } from "../definition/definition.ts";
+import { durationToMs, isRefusal, parseDuration } from "../definition/duration.ts";
+import { eventNameProblem, isReservedName } from "../definition/pattern.ts";
 
 /** What a scenario says, and what can be wrong with it. */
 
