@@ -24,6 +24,7 @@ import { controlRoutes } from "./routes/control.ts";
 import { instanceRoutes } from "./routes/instances.ts";
 import { operationRoutes } from "./routes/operations.ts";
 import { plannedRoutes } from "./routes/planned.ts";
+import { scheduleRoutes } from "./routes/schedules.ts";
 import type { ApiContext, Runtime } from "./runtime.ts";
 import { validatorCompiler } from "./validation.ts";
 
@@ -127,6 +128,7 @@ export async function createApp({ runtime, log, onAnswered }: AppOptions): Promi
   await http.register(eventRoutes, options);
   await http.register(calendarRoutes, options);
   await http.register(deadLetterRoutes, options);
+  await http.register(scheduleRoutes, options);
   await http.register(operationRoutes, options);
   await http.register(healthRoutes, options);
   await http.register(plannedRoutes, options);

@@ -41,6 +41,7 @@ import { historyPage } from "./history.ts";
 import { operationsOf } from "./operations.ts";
 import { planView } from "./plan-view.ts";
 import type { Caller, Runtime } from "./runtime.ts";
+import { schedulesOf } from "./schedules.ts";
 import { stateView } from "./state-view.ts";
 import {
   type DefinitionFacts,
@@ -184,6 +185,7 @@ export function bindRuntime(services: Services): Runtime {
 
     ...calendarsOf(services),
     ...deadLettersOf(services),
+    ...schedulesOf(services),
     ...operationsOf(services),
     async readiness() {
       const { status, checks, required } = await readiness();

@@ -100,6 +100,10 @@ const TAGS = [
     name: "dead letters",
     description: "Steps that killed their workers: list, show, retry, discard.",
   },
+  {
+    name: "schedules",
+    description: "Instances that are started by the clock: make, change, pause, trigger, backfill.",
+  },
   { name: "operations", description: "Health, readiness, metrics and this document." },
 ];
 

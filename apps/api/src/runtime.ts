@@ -1,9 +1,12 @@
 import type {
+  BackfillAnswer,
+  BackfillRequest,
   CalendarPage,
   CalendarView,
   CancelRequest,
   CompensationPlanView,
   ConsistencyView,
+  ControlScheduleRequest,
   DeadLetterPage,
   DeadLetterView,
   DefinitionPage,
@@ -13,11 +16,16 @@ import type {
   HistoryQuery,
   InstancePage,
   InstanceView,
+  JsonObject,
   ListCalendarsQuery,
   ListDeadLettersQuery,
   ListDefinitionsQuery,
   ListInstancesQuery,
+  ListScheduleRunsQuery,
+  ListSchedulesQuery,
   ListStepsQuery,
+  NextTicksAnswer,
+  NextTicksQuery,
   PatchRequest,
   PauseRequest,
   PublishEventAnswer,
@@ -30,6 +38,10 @@ import type {
   RepairView,
   ResumeRequest,
   RetryRequest,
+  SchedulePage,
+  ScheduleRunPage,
+  ScheduleRunView,
+  ScheduleView,
   StartInstanceRequest,
   StateAtView,
   StatsView,
@@ -54,7 +66,7 @@ export type Outcome<T> = T | { readonly error: unknown };
  * What the routes ask of everything behind HTTP, in the contract's own terms. `bind.ts` makes it of
  * the opened services.
  */
-export interface Runtime {
+export interface Runtime extends ScheduleCalls {
   /** @param pathId The id that the path names. */
   registerDefinition(
     caller: Caller,
@@ -212,6 +224,50 @@ export interface Runtime {
   readiness(): Promise<ReadinessView>;
   /** In the text format of Prometheus. */
   metrics(): Promise<{ readonly contentType: string; readonly text: string }>;
+}
+
+export interface ScheduleCalls {
+  /** @throws InvalidScheduleError, ScheduleExistsError */
+  createSchedule(caller: Caller, body: unknown): Promise<MadeSchedule>;
+  /**
+   * Makes it where there is none.
+   *
+   * @throws InvalidScheduleError, ScheduleChangedError; ScheduleNotFoundError where one is insisted on.
+   */
+  putSchedule(caller: Caller, id: string, body: unknown, ifMatch?: number): Promise<MadeSchedule>;
+  /** @throws ScheduleNotFoundError, InvalidScheduleError, ScheduleChangedError */
+  patchSchedule(
+    caller: Caller,
+    id: string,
+    patch: JsonObject,
+    ifMatch?: number,
+  ): Promise<ScheduleView>;
+  /** @throws ScheduleNotFoundError, as all below that name one. */
+  readSchedule(caller: Caller, id: string): Promise<ScheduleView>;
+  listSchedules(caller: Caller, query: ListSchedulesQuery): Promise<SchedulePage>;
+  deleteSchedule(caller: Caller, id: string, ifMatch?: number): Promise<void>;
+  pauseSchedule(
+    caller: Caller,
+    id: string,
+    request: ControlScheduleRequest,
+    ifMatch?: number,
+  ): Promise<ScheduleView>;
+  resumeSchedule(caller: Caller, id: string, ifMatch?: number): Promise<ScheduleView>;
+  triggerSchedule(caller: Caller, id: string): Promise<ScheduleRunView>;
+  /** @throws InvalidBackfillError */
+  backfillSchedule(caller: Caller, id: string, request: BackfillRequest): Promise<BackfillAnswer>;
+  listScheduleRuns(
+    caller: Caller,
+    id: string,
+    query: ListScheduleRunsQuery,
+  ): Promise<ScheduleRunPage>;
+  nextTicks(caller: Caller, id: string, query: NextTicksQuery): Promise<NextTicksAnswer>;
+}
+
+interface MadeSchedule {
+  readonly schedule: ScheduleView;
+  /** False where it was there. */
+  readonly created: boolean;
 }
 
 /** What every group of routes gets. */

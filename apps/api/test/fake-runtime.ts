@@ -1,4 +1,10 @@
-import type { DeadLetterView, InstanceView, SimulationView } from "@millrace/contract";
+import type {
+  DeadLetterView,
+  InstanceView,
+  ScheduleRunView,
+  ScheduleView,
+  SimulationView,
+} from "@millrace/contract";
 import { createLog } from "@millrace/telemetry";
 import { type App, createApp } from "../src/app.ts";
 import type { Caller, Runtime } from "../src/runtime.ts";
@@ -15,6 +21,9 @@ export interface FakeApp extends App {
   /** The log's lines. */
   readonly lines: readonly Record<string, unknown>[];
 }
+
+const schedule = { id: "nightly", version: 3 } as ScheduleView;
+const noBackfill = { ticks: 0, started: 0, waiting: 0, failed: 0, alreadyRan: 0 };
 
 /** The whole HTTP side over a runtime that notes its calls and answers the least that will do. */
 export async function createFakeApp(overrides: Partial<Runtime> = {}): Promise<FakeApp> {
@@ -70,6 +79,18 @@ export async function createFakeApp(overrides: Partial<Runtime> = {}): Promise<F
     readDeadLetter: note("readDeadLetter", () => ({}) as DeadLetterView),
     retryDeadLetter: note("retryDeadLetter", () => ({}) as DeadLetterView),
     discardDeadLetter: note("discardDeadLetter", () => ({}) as DeadLetterView),
+    createSchedule: note("createSchedule", () => ({ schedule, created: true })),
+    putSchedule: note("putSchedule", () => ({ schedule, created: false })),
+    patchSchedule: note("patchSchedule", () => schedule),
+    readSchedule: note("readSchedule", () => schedule),
+    listSchedules: note("listSchedules", () => ({ items: [], nextCursor: null })),
+    deleteSchedule: note("deleteSchedule", () => undefined),
+    pauseSchedule: note("pauseSchedule", () => schedule),
+    resumeSchedule: note("resumeSchedule", () => schedule),
+    triggerSchedule: note("triggerSchedule", () => ({}) as ScheduleRunView),
+    backfillSchedule: note("backfillSchedule", () => noBackfill),
+    listScheduleRuns: note("listScheduleRuns", () => ({ items: [], nextCursor: null })),
+    nextTicks: note("nextTicks", () => ({ items: [] })),
     stats: note("stats", () => ({ ...noFigures, at: NOON, isComplete: true, workflows: [] })),
     workers: async () => ({ items: [] }),
     tasks: note("tasks", () => ({ items: [] })),

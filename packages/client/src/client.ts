@@ -12,6 +12,7 @@ import { type DeadLetterCalls, deadLetterCalls } from "./dead-letters.ts";
 import { type DefinitionCalls, definitionCalls } from "./definitions.ts";
 import { type EventCalls, eventCalls } from "./events.ts";
 import { type InstanceCalls, instanceCalls } from "./instances.ts";
+import { type ScheduleCalls, scheduleCalls } from "./schedules.ts";
 import {
   type CallOptions,
   type ClientOptions,
@@ -31,6 +32,7 @@ export class MillraceClient {
   readonly events: EventCalls;
   readonly calendars: CalendarCalls;
   readonly deadLetters: DeadLetterCalls;
+  readonly schedules: ScheduleCalls;
   readonly #send: Transport;
 
   constructor(options: ClientOptions = {}) {
@@ -40,6 +42,7 @@ export class MillraceClient {
     this.events = eventCalls(this.#send);
     this.calendars = calendarCalls(this.#send);
     this.deadLetters = deadLetterCalls(this.#send);
+    this.schedules = scheduleCalls(this.#send);
   }
 
   async health(options: CallOptions = {}): Promise<HealthView> {

@@ -18,4 +18,5 @@ export type {
   StartOptions,
   WaitOptions,
 } from "./instances.ts";
+export type { ScheduleCalls } from "./schedules.ts";
 export type { CallOptions, ClientOptions } from "./transport.ts";

@@ -51,6 +51,8 @@ export const BOUNDS = {
   priority: 1_000,
   batch: 1_000,
   filterIds: 500,
+  /** Ticks of a schedule that one call previews, or backfills. */
+  ticks: 1_000,
   pageSize: 500,
   waitSeconds: 300,
 } as const;

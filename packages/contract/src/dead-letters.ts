@@ -3,7 +3,7 @@ import { BOUNDS } from "./bounds.ts";
 import { ErrorView } from "./instance-view.ts";
 import { pageOf, pageQueryFields } from "./pagination.ts";
 import { strict } from "./schema-problems.ts";
-import { DefinitionId, InstanceId, Key, Timestamp } from "./text.ts";
+import { InstanceId, Key, Timestamp, WorkflowId } from "./text.ts";
 
 /** What becomes of a step that killed its workers: an operator retries or discards it. */
 export const DEAD_LETTER_STATUSES = ["OPEN", "RETRIED", "DISCARDED"] as const;
@@ -54,7 +54,7 @@ export type DeadLetterView = z.infer<typeof DeadLetterView>;
 export const ListDeadLettersQuery = strict("a dead letter query", {
   /** Default: OPEN. */
   status: z.enum([...DEAD_LETTER_STATUSES, "ALL"]).optional(),
-  workflowId: DefinitionId.optional(),
+  workflowId: WorkflowId.optional(),
   instanceId: InstanceId.optional(),
   ...pageQueryFields,
 });

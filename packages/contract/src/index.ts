@@ -96,6 +96,7 @@ export {
   STEP_ID_PATTERN,
   StepId,
   Timestamp,
+  WorkflowId,
 } from "./text.ts";
 
 export { BatchRequest, batchItemsOf } from "./batch.ts";
@@ -195,3 +196,26 @@ export {
   problemDetails,
   problemTypeOf,
 } from "./problem.ts";
+export {
+  BackfillAnswer,
+  BackfillRequest,
+  ControlScheduleRequest,
+  ListScheduleRunsQuery,
+  ListSchedulesQuery,
+  NextTicksAnswer,
+  NextTicksQuery,
+  OVERLAP_POLICIES,
+  SCHEDULE_RUN_KINDS,
+  SCHEDULE_RUN_STATUSES,
+  SCHEDULE_STATUSES,
+  SCHEDULE_TARGETS,
+  SCHEDULE_TYPES,
+  ScheduleDocument,
+  ScheduleId,
+  SchedulePage,
+  SchedulePatch,
+  ScheduleRunPage,
+  ScheduleRunView,
+  ScheduleView,
+} from "./schedules.ts";
+export type { OverlapPolicy, ScheduleRunStatus, ScheduleStatus } from "./schedules.ts";

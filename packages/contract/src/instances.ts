@@ -16,6 +16,7 @@ import {
   StepPath,
   TenantId,
   Timestamp,
+  WorkflowId,
 } from "./text.ts";
 
 export const StartInstanceRequest = strict("a start request", {
@@ -88,7 +89,7 @@ export type StepPage = z.infer<typeof StepPage>;
 const instanceFilterFields = {
   ids: listOf(InstanceId, BOUNDS.filterIds).optional(),
   status: listOf(z.enum(INSTANCE_STATUSES), INSTANCE_STATUSES.length).optional(),
-  workflowId: DefinitionId.optional(),
+  workflowId: WorkflowId.optional(),
   workflowVersion: z.coerce.number<string | number>().pipe(DefinitionVersion).optional(),
   correlationId: Key.optional(),
   tenantId: TenantId.optional(),

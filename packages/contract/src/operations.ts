@@ -1,7 +1,7 @@
 import * as z from "zod";
 import { strict } from "./schema-problems.ts";
 import { INSTANCE_STATUSES } from "./statuses.ts";
-import { DefinitionId, Timestamp } from "./text.ts";
+import { Timestamp, WorkflowId } from "./text.ts";
 
 /** `/healthz`: the process answers. */
 export const HealthView = z.object({ status: z.literal("ok") });
@@ -34,7 +34,7 @@ const figures = {
   retries: z.int().meta({ description: "attempts of steps beyond the first" }),
 } as const;
 
-export const StatsQuery = strict("a stats query", { workflowId: DefinitionId.optional() });
+export const StatsQuery = strict("a stats query", { workflowId: WorkflowId.optional() });
 export type StatsQuery = z.infer<typeof StatsQuery>;
 
 export const StatsView = z

@@ -19,6 +19,14 @@ export const CalendarId = z.string().regex(DEFINITION_ID_PATTERN, {
   error: "must begin with a letter, then at most 127 letters, digits and _ . -",
 });
 
+/** Where a workflow is asked for that may be there: also the reserved one of a task (CONTRACT 6). */
+export const WorkflowId = z
+  .string()
+  .regex(/^(?:[A-Za-z][A-Za-z0-9_.-]{0,127}|task:[\x21-\x7e]{1,128})$/, {
+    error:
+      "must begin with a letter, then at most 127 letters, digits and _ . -; or be task: and the id of a task",
+  });
+
 export const StepId = z.string().regex(STEP_ID_PATTERN, {
   error:
     "must begin with a letter or _, then at most 127 letters, digits and _ -, and be no name that expressions refuse",

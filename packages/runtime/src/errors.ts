@@ -101,6 +101,60 @@ export class InstanceNotFoundError extends MillraceError {
   }
 }
 
+export class InvalidScheduleError extends MillraceError {
+  override readonly name = "InvalidScheduleError";
+  readonly code = "INVALID_SCHEDULE";
+  override readonly problems: readonly Problem[];
+  constructor(problems: readonly Problem[]) {
+    super(`the schedule has ${count(problems, "problem")}`);
+    this.problems = problems;
+  }
+}
+
+export class InvalidBackfillError extends MillraceError {
+  override readonly name = "InvalidBackfillError";
+  readonly code = "INVALID_BODY";
+  override readonly problems: readonly Problem[];
+  constructor(path: string, code: string, message: string) {
+    super(message);
+    this.problems = [{ path, code, message }];
+  }
+}
+
+export class ScheduleNotFoundError extends MillraceError {
+  override readonly name = "ScheduleNotFoundError";
+  readonly code = "SCHEDULE_NOT_FOUND";
+  constructor(id: string) {
+    super(`there is no schedule ${id}`);
+  }
+}
+
+export class ScheduleExistsError extends MillraceError {
+  override readonly name = "ScheduleExistsError";
+  readonly code = "SCHEDULE_EXISTS";
+  constructor(id: string) {
+    super(`there is a schedule ${id} already, and it is another one; change it with PUT or PATCH`);
+  }
+}
+
+export class ScheduleStatusError extends MillraceError {
+  override readonly name = "ScheduleStatusError";
+  readonly code = "STATUS_CONFLICT";
+  constructor(verb: string, id: string, status: string) {
+    super(`schedule ${id} is ${status}, so it cannot be ${verb}`);
+  }
+}
+
+export class ScheduleChangedError extends MillraceError {
+  override readonly name = "ScheduleChangedError";
+  readonly code = "PRECONDITION_FAILED";
+  constructor(id: string, expected: number, actual: number) {
+    super(
+      `schedule ${id} is at version ${actual}, not ${expected}; read it again before you change it`,
+    );
+  }
+}
+
 export class DeadLetterNotFoundError extends MillraceError {
   override readonly name = "DeadLetterNotFoundError";
   readonly code = "DEAD_LETTER_NOT_FOUND";

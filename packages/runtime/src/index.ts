@@ -33,12 +33,18 @@ export {
   InvalidCalendarError,
   InvalidDefinitionError,
   InvalidInputError,
+  InvalidBackfillError,
   InvalidScenarioError,
+  InvalidScheduleError,
   InvalidPatchError,
   MillraceError,
   PreconditionFailedError,
   ReservedPatternError,
   RetryRefusedError,
+  ScheduleChangedError,
+  ScheduleExistsError,
+  ScheduleNotFoundError,
+  ScheduleStatusError,
   StatusConflictError,
   UnknownStepError,
   VersionNotFoundError,
@@ -47,6 +53,17 @@ export {
 export type { Problem } from "./errors.ts";
 export { publishEvent, publishEvents } from "./events/publish-event.ts";
 export type { Published, PublishRequest } from "./events/publish-event.ts";
+export { createSchedule, deleteSchedule, replaceSchedule } from "./schedules/put-schedule.ts";
+export {
+  backfillSchedule,
+  pauseSchedule,
+  resumeSchedule,
+  triggerSchedule,
+} from "./schedules/control-schedule.ts";
+export type { Backfill, Backfilled } from "./schedules/control-schedule.ts";
+export { scheduleProblems } from "./schedules/check-schedule.ts";
+export { defaultCatchup, defaultJitter, defaultTimezone, ruleOf } from "./schedules/plan.ts";
+export { nextTicks } from "./schedules/ticks.ts";
 export { runScheduler } from "./scheduler/run-scheduler.ts";
 export type { RunningScheduler } from "./scheduler/run-scheduler.ts";
 export { sampleInstallation, samplePool, sampleWaitingCalls } from "./samplers.ts";

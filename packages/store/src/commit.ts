@@ -112,6 +112,23 @@ export async function createBatch(
   return writeAll(db, commits, writeCreates);
 }
 
+/**
+ * First commits as a part of a transaction: they are written with it, or not at all.
+ *
+ * @throws DataRefusedError The transaction is of no more use.
+ */
+export async function createWithin(
+  trx: Db,
+  commits: readonly Commit[],
+): Promise<readonly CommitOutcome[]> {
+  if (commits.length === 0) return [];
+  const drafts = commits.map(draftOf);
+  // What a transaction writes may be undone: nothing of it is remembered.
+  const { text, values } = createStatement(drafts, undefined);
+  const [answer] = await run<Written>(trx, text, values);
+  return outcomesOf(trx, drafts, answer, explainCreates);
+}
+
 /** The instance that an idempotency key has started, if it has started one. */
 export async function startedUnder(
   db: Db,

@@ -18,7 +18,7 @@ export {
 export type { CalendarNow, CalendarSaved, NewCalendar, StoredCalendar } from "./calendars.ts";
 export { claimSteps } from "./claim.ts";
 export type { ClaimRequest, Claimed, ClaimedStep } from "./claim.ts";
-export { commitBatch, commitLocked, startedUnder, createBatch } from "./commit.ts";
+export { commitBatch, commitLocked, createBatch, createWithin, startedUnder } from "./commit.ts";
 export type { Carry, Commit, CommitOutcome, Hold, Key, Locked, ReceivedSignal } from "./commit.ts";
 export { listDeadLetters, readDeadLetter } from "./dead-letters.ts";
 export type { DeadLetter, DeadLetterFilter, LapsedDelivery } from "./dead-letters.ts";
@@ -133,3 +133,44 @@ export {
   workersLost,
 } from "./workers.ts";
 export type { LiveWorker, SilentWorker, WorkerEntry, WorkerExit } from "./workers.ts";
+export {
+  changeSchedule,
+  deleteSchedule,
+  dueSchedules,
+  insertSchedule,
+  listSchedules,
+  noteTicks,
+  putOffSchedule,
+  readSchedule,
+  scheduleOutlook,
+  withSchedule,
+} from "./schedules.ts";
+export type {
+  LockedSchedule,
+  NextTick,
+  ScheduleCounts,
+  ScheduleFilter,
+  ScheduleKey,
+  StoredOverlapPolicy,
+  StoredSchedule,
+  StoredScheduleDocument,
+  StoredScheduleStatus,
+} from "./schedules.ts";
+export {
+  giveUpWaiting,
+  insertRuns,
+  listScheduleRuns,
+  nextWaiting,
+  runsOfTicks,
+  settleWaiting,
+  standingOf,
+  waitingSchedules,
+} from "./schedule-runs.ts";
+export type {
+  NewScheduleRun,
+  ScheduleRun,
+  ScheduleRunKind,
+  ScheduleRunState,
+  Standing,
+  WaitingSchedule,
+} from "./schedule-runs.ts";

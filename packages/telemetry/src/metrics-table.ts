@@ -117,6 +117,17 @@ export const metricTable = {
     "Waits, cancellations and starts that events matched.",
     ["effect"],
   ),
+  scheduleTicks: counter(
+    "millrace_schedule_ticks_total",
+    "Ticks of schedules, by what came of them.",
+    ["outcome"],
+  ),
+  scheduleLateness: histogram(
+    "millrace_schedule_lateness_seconds",
+    "Time from a tick to the start of its run, jitter and backfills included.",
+    [],
+    task,
+  ),
   timersFired: counter("millrace_timers_fired_total", "Timers that fired, by kind.", ["kind"]),
   timerLateness: histogram(
     "millrace_timer_lateness_seconds",

@@ -9,6 +9,7 @@ import {
   SimulationView,
   ValidateAnswer,
   WorkflowDefinition,
+  WorkflowId,
 } from "@millrace/contract";
 import type { FastifyPluginAsyncZod } from "fastify-type-provider-zod";
 import * as z from "zod";
@@ -18,7 +19,9 @@ import { callerOf } from "../headers.ts";
 import { NoQuery } from "../validation.ts";
 
 const DefinitionPath = z.object({ id: DefinitionId });
-const VersionPath = DefinitionPath.extend({
+/** Read, not written: also the reserved definition of a task. */
+const KnownPath = z.object({ id: WorkflowId });
+const VersionPath = KnownPath.extend({
   version: z.coerce.number<string>().pipe(DefinitionVersion),
 });
 
@@ -70,7 +73,7 @@ const getSchema = {
   ...common,
   operationId: "getDefinition",
   summary: "Read the latest version of a definition",
-  params: DefinitionPath,
+  params: KnownPath,
   response: { 200: DefinitionView },
 };
 const getVersionSchema = {

@@ -20,15 +20,10 @@ const PLANNED: readonly { readonly url: string; readonly methods: HTTPMethods[] 
   })),
   { url: "/v1/instances::bulk", methods: DO },
   { url: "/v1/stream", methods: READ },
-  ...["schedules", "limits"].flatMap((name) => [
+  ...["limits"].flatMap((name) => [
     { url: `/v1/${name}`, methods: [...READ, ...DO] },
     { url: `/v1/${name}/:id`, methods: CHANGE },
   ]),
-  ...["pause", "resume", "trigger", "backfill"].map((verb) => ({
-    url: `/v1/schedules/:id/${verb}`,
-    methods: DO,
-  })),
-  { url: "/v1/schedules/:id/next", methods: READ },
   ...["pause", "resume"].map((verb) => ({ url: `/v1/queues/:id/${verb}`, methods: DO })),
 ];
 

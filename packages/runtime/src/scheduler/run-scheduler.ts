@@ -1,4 +1,5 @@
 import type { Services } from "../services.ts";
+import { startScheduleLoop } from "./fire-schedules.ts";
 import { startTimerLoop } from "./fire-timers.ts";
 import { startReconciler } from "./reconcile.ts";
 import { startConsistencySample } from "./sample-consistency.ts";
@@ -12,13 +13,14 @@ export interface SchedulerOptions {
   readonly checksPerMinute?: number;
 }
 
-/** Fires timers and mends what was left undone. Any number may run; none leads. */
+/** Fires timers, makes schedules tick and mends what was left undone. Any number may run; none leads. */
 export async function runScheduler(
   services: Services,
   { checksPerMinute = 0 }: SchedulerOptions = {},
 ): Promise<RunningScheduler> {
   const loops = [
     startTimerLoop(services),
+    startScheduleLoop(services),
     startReconciler(services),
     ...(checksPerMinute > 0 ? [startConsistencySample(services, checksPerMinute)] : []),
   ];

@@ -1,0 +1,154 @@
+import { randomUUID } from "node:crypto";
+import {
+  canonicalJson,
+  changeSchedule,
+  deleteSchedule as removeSchedule,
+  insertSchedule,
+  readSchedule,
+} from "@millrace/store";
+import type {
+  NextTick,
+  StoredSchedule,
+  StoredScheduleDocument,
+  StoredScheduleStatus,
+} from "@millrace/store";
+import { ScheduleExistsError } from "../errors.ts";
+import type { Caller, Services } from "../services.ts";
+import { holdSchedule } from "./hold-schedule.ts";
+import { dueAtOf, firstTick, planOf } from "./plan.ts";
+import { sameTiming } from "./same-timing.ts";
+import { performRuns, registerTask } from "./scheduled-start.ts";
+import { countTicks } from "./tick-metrics.ts";
+import { tickSchedule } from "./tick-schedule.ts";
+import type { Ticking } from "./tick-schedule.ts";
+
+/**
+ * Makes a schedule. The same again is answered with the schedule as it is.
+ *
+ * @param document Without problems (check-schedule.ts).
+ * @throws ScheduleExistsError
+ */
+export async function createSchedule(
+  services: Services,
+  caller: Caller,
+  id: string,
+  document: StoredScheduleDocument,
+): Promise<{ readonly schedule: StoredSchedule; readonly created: boolean }> {
+  const { tenantId, actor } = caller;
+  const { db } = services.database;
+  await registerTask(services, caller, document);
+  const at = services.clock.now();
+  const uid = randomUUID();
+  const next = nextOf(document, uid, at, at);
+  const status = next.nextTickAt === null ? "COMPLETED" : "ACTIVE";
+  const schedule = { tenantId, id, uid, document, status, at, actor, ...next } as const;
+  const inserted = await insertSchedule(db, schedule);
+  if (inserted !== undefined) {
+    services.queue.wake.publish("schedule", { id });
+    services.log.info({ scheduleId: id, tenantId }, "schedule made");
+    return { schedule: inserted, created: true };
+  }
+  const there = await readSchedule(db, { tenantId, id });
+  const isSame = there !== undefined && canonicalJson(there.document) === canonicalJson(document);
+  if (!isSame) throw new ScheduleExistsError(id);
+  return { schedule: there, created: false };
+}
+
+/**
+ * Puts another document in a schedule's place. Ticks up to now are those of the old one; the new one
+ * ticks from now on, unless it ticks at the same times: then none is moved.
+ *
+ * @throws ScheduleNotFoundError, ScheduleChangedError
+ */
+export async function replaceSchedule(
+  services: Services,
+  caller: Caller,
+  id: string,
+  document: StoredScheduleDocument,
+  ifMatch?: number,
+): Promise<StoredSchedule> {
+  const { tenantId, actor } = caller;
+  await registerTask(services, caller, document);
+  const key = { tenantId, id };
+  const { schedule, ticking } = await holdSchedule(
+    services,
+    key,
+    ifMatch,
+    async (trx, old, start) => {
+      if (canonicalJson(old.document) === canonicalJson(document)) return { schedule: old };
+      const ticked = await tickSchedule(services, trx, old, start, true);
+      const next = nextAfterChange(old, ticked, document);
+      const changed = await changeSchedule(trx, key, {
+        document,
+        pause: old.pause,
+        at: old.now,
+        actor,
+        ...next,
+      });
+      return { schedule: changed, ticking: ticked };
+    },
+  );
+  if (ticking !== undefined) await afterChange(services, id, ticking);
+  return schedule;
+}
+
+/** @throws ScheduleNotFoundError, ScheduleChangedError */
+export async function deleteSchedule(
+  services: Services,
+  { tenantId }: Caller,
+  id: string,
+  ifMatch?: number,
+): Promise<void> {
+  const key = { tenantId, id };
+  await holdSchedule(services, key, ifMatch, async (trx) => {
+    await removeSchedule(trx, key);
+    return {};
+  });
+  services.log.info({ scheduleId: id, tenantId }, "schedule deleted");
+}
+
+/** What the ticks up to a change ask for outside, and word to whoever waits for the next one. */
+export async function afterChange(
+  services: Services,
+  id: string,
+  { runs, commits }: Pick<Ticking, "runs" | "commits">,
+): Promise<void> {
+  services.queue.wake.publish("schedule", { id });
+  countTicks(services, runs);
+  await performRuns(services, commits);
+}
+
+/** When a document ticks that holds from `now` on. */
+export function nextOf(
+  document: StoredScheduleDocument,
+  uid: string,
+  origin: Date,
+  now: Date,
+): NextTick {
+  const plan = planOf(document, origin);
+  const nextTickAt = firstTick(plan, now) ?? null;
+  return { nextTickAt, dueAt: nextTickAt === null ? null : dueAtOf(plan, uid, nextTickAt) };
+}
+
+function nextAfterChange(
+  old: StoredSchedule & { readonly now: Date },
+  ticked: Ticking,
+  document: StoredScheduleDocument,
+): NextTick & { readonly status: StoredScheduleStatus } {
+  if (sameTiming(old.document, document)) {
+    const { status, nextTickAt, dueAt } = ticked;
+    return { status, nextTickAt, dueAt };
+  }
+  const next = nextOf(document, old.uid, old.createdAt, old.now);
+  if (next.nextTickAt === null) return { ...next, status: "COMPLETED" };
+  if (old.status !== "PAUSED") return { ...next, status: "ACTIVE" };
+  return { ...whilePaused(document, next), status: "PAUSED" };
+}
+
+/** What is to come once is still owed when the pause is over; what comes again and again goes on from then. */
+export function whilePaused(
+  { type }: StoredScheduleDocument,
+  { nextTickAt }: Pick<NextTick, "nextTickAt">,
+): NextTick {
+  return { nextTickAt: type === "one-time" ? nextTickAt : null, dueAt: null };
+}

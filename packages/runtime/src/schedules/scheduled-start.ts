@@ -1,0 +1,124 @@
+import { createHash } from "node:crypto";
+import { canonicalJson, createWithin, registerDefinition } from "@millrace/store";
+import type {
+  Commit,
+  Db,
+  DefinitionDocument,
+  ScheduleKey,
+  ScheduleRunKind,
+  StoredScheduleDocument,
+} from "@millrace/store";
+import type { KnownDefinition } from "../definitions/definition-cache.ts";
+import { InvalidInputError, WorkflowNotFoundError } from "../errors.ts";
+import type { MillraceError } from "../errors.ts";
+import { firstCommit } from "../first-commit.ts";
+import { newInstanceId } from "../ids.ts";
+import { perform } from "../perform.ts";
+import type { Caller, Services } from "../services.ts";
+
+/** The instances that schedules start, as a start by the API would make them. */
+
+/** What a schedule starts, or why it can start nothing now. */
+export type ScheduledStart =
+  | { readonly known: KnownDefinition; readonly refusal?: undefined }
+  | { readonly known?: undefined; readonly refusal: MillraceError };
+
+/** The definition of a target: of a task the reserved one that has it as its only step (CONTRACT 6). */
+export function workflowIdOf({ target }: Pick<StoredScheduleDocument, "target">): string {
+  return target.type === "workflow" ? target.id : `task:${target.id}`;
+}
+
+/** Asked before the schedule's row is taken, so that no transaction waits for another connection. */
+export async function prepareStart(
+  { definitions }: Pick<Services, "definitions">,
+  tenantId: string,
+  document: StoredScheduleDocument,
+): Promise<ScheduledStart> {
+  const workflowId = workflowIdOf(document);
+  try {
+    const known = await definitions.latest(tenantId, workflowId);
+    const problems = known.checkInput(document.input ?? {});
+    return problems.length === 0
+      ? { known }
+      : { refusal: new InvalidInputError(workflowId, problems) };
+  } catch (error) {
+    if (!(error instanceof WorkflowNotFoundError)) throw error;
+    return { refusal: error };
+  }
+}
+
+/** Makes sure that there is a definition for a task to be started by. */
+export async function registerTask(
+  { database }: Services,
+  { tenantId, actor }: Caller,
+  { target }: StoredScheduleDocument,
+): Promise<void> {
+  if (target.type !== "task") return;
+  const document: DefinitionDocument = {
+    id: `task:${target.id}`,
+    name: `The task ${target.id}`,
+    steps: [{ stepId: "task", type: "TASK", taskId: target.id }],
+  };
+  const contentHash = createHash("sha256").update(canonicalJson(document)).digest("hex");
+  await registerDefinition(database.db, {
+    tenantId,
+    id: document.id,
+    document,
+    contentHash,
+    actor,
+  });
+}
+
+export interface RunToStart {
+  readonly kind: ScheduleRunKind;
+  readonly tickAt: Date;
+}
+
+export function draftRun(
+  { clock }: Services,
+  { tenantId, id, document }: ScheduleKey & { readonly document: StoredScheduleDocument },
+  { definition }: KnownDefinition,
+  { kind, tickAt }: RunToStart,
+): Commit {
+  const now = clock.now();
+  return firstCommit(definition, {
+    instance: {
+      id: newInstanceId(now),
+      tenantId,
+      input: document.input ?? {},
+      correlationId: null,
+      userId: null,
+      priority: null,
+      startEventId: null,
+      createdAt: now,
+    },
+    signals: [{ kind: "started" }],
+    at: now,
+    actor: `schedule:${id}`,
+    create: {
+      metadata: { schedule: { id, tickAt: tickAt.toISOString(), kind } },
+      deadline: null,
+    },
+  });
+}
+
+/** In one statement. */
+const mostAtOnce = 200;
+
+/** A part of the transaction that writes the rows of the runs: either all of it is there or nothing. */
+export async function createRuns(trx: Db, commits: readonly Commit[]): Promise<void> {
+  for (let from = 0; from < commits.length; from += mostAtOnce) {
+    const chunk = commits.slice(from, from + mostAtOnce);
+    const outcomes = await createWithin(trx, chunk);
+    // Their ids are new.
+    if (outcomes.some(({ kind }) => kind !== "committed")) throw new Error("an id was taken twice");
+  }
+}
+
+/** After the transaction: jobs and wake-ups, all of which may be lost. */
+export async function performRuns(services: Services, commits: readonly Commit[]): Promise<void> {
+  for (const commit of commits) {
+    services.metrics.instancesStarted.add({ workflow: commit.previous.workflowId });
+    await perform(services, commit);
+  }
+}
