@@ -147,7 +147,7 @@ async function startWaiting(services: Services, key: ScheduleKey): Promise<void>
       await noteTicks(trx, key, { ...ticked, counts: { ...none, failed: 1 } });
       return undefined;
     }
-    const drafted = draftRun(services, schedule, known, run);
+    const drafted = await draftRun(services, trx, schedule, known, run);
     const instanceId = drafted.previous.id;
     await settleWaiting(trx, key, run, {
       status: "STARTED",

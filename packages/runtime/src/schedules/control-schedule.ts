@@ -101,7 +101,7 @@ export async function triggerSchedule(
       if (start.known === undefined) throw start.refusal;
       const { now, status, nextTickAt, dueAt } = schedule;
       const manual = { kind: "MANUAL", tickAt: now } as const;
-      const drafted = draftRun(services, schedule, start.known, manual);
+      const drafted = await draftRun(services, trx, schedule, start.known, manual);
       const started: NewScheduleRun = {
         ...manual,
         status: "STARTED",

@@ -74,14 +74,15 @@ export interface RunToStart {
   readonly tickAt: Date;
 }
 
-export function draftRun(
+export async function draftRun(
   { clock }: Services,
+  trx: Db,
   { tenantId, id, document }: ScheduleKey & { readonly document: StoredScheduleDocument },
   { definition }: KnownDefinition,
   { kind, tickAt }: RunToStart,
-): Commit {
+): Promise<Commit> {
   const now = clock.now();
-  return firstCommit(definition, {
+  return firstCommit(trx, definition, {
     instance: {
       id: newInstanceId(now),
       tenantId,

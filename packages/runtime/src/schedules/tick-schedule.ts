@@ -89,17 +89,23 @@ export async function startTicks(
   const { outcomes, supersedes } = decideOverlap(policy, ticks.length, standing);
   const superseded = supersedes ? await giveUpWaiting(trx, schedule, "SUPERSEDED") : 0;
   const commits: Commit[] = [];
-  const runs = ticks.map((tickAt, index): NewScheduleRun => {
+  const runs: NewScheduleRun[] = [];
+  for (const [index, tickAt] of ticks.entries()) {
     const outcome = outcomes[index] ?? "start";
     const run = { kind, tickAt, createdAt: schedule.now };
-    if (isSkipped(outcome)) return { ...run, ...notRun("SKIPPED", outcome, skipped[outcome]) };
-    // Found out now rather than when its turn has come.
-    if (known === undefined) return { ...run, ...notRun("FAILED", refusal.code, refusal.message) };
-    if (outcome === "wait") return { ...run, ...notRun("WAITING", null, null) };
-    const commit = draftRun(services, schedule, known, run);
-    commits.push(commit);
-    return { ...run, ...notRun("STARTED", null, null), instanceId: commit.previous.id };
-  });
+    if (isSkipped(outcome)) {
+      runs.push({ ...run, ...notRun("SKIPPED", outcome, skipped[outcome]) });
+    } else if (known === undefined) {
+      // Found out now rather than when its turn has come.
+      runs.push({ ...run, ...notRun("FAILED", refusal.code, refusal.message) });
+    } else if (outcome === "wait") {
+      runs.push({ ...run, ...notRun("WAITING", null, null) });
+    } else {
+      const commit = await draftRun(services, trx, schedule, known, run);
+      commits.push(commit);
+      runs.push({ ...run, ...notRun("STARTED", null, null), instanceId: commit.previous.id });
+    }
+  }
   await insertRuns(trx, schedule, runs);
   await createRuns(trx, commits);
   return { commits, runs, superseded };
