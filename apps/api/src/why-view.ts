@@ -24,6 +24,8 @@ function reasonView(reason: Reason, status: string): WhyReasonView {
       const { error, since } = reason;
       return { ...reason, message, since: time(since), error: error && errorView(error) };
     }
+    case "LIMIT":
+      return { ...reason, message, since: time(reason.since) };
     case "STARTS_LATER":
       return { kind: reason.kind, message, until: time(reason.until) };
     case "PAUSED": {
@@ -80,6 +82,8 @@ function messageOf(reason: Reason, status: string): string {
       return `Step ${reason.stepId} killed its workers and failed the instance: retry dead letter ${reason.deadLetterId ?? "?"}, or discard it to have undone what was done.`;
     case "STARTS_LATER":
       return `The instance starts at ${reason.until.toISOString()}.`;
+    case "LIMIT":
+      return limitText(reason);
     case "PAUSED":
       return pausedText(reason);
     case "NO_WORKER_KNOWS_TASK":
@@ -109,6 +113,11 @@ function messageOf(reason: Reason, status: string): string {
     case "EVENT_TAKEN":
       return `Step ${placeOf(reason)} has its event, which is about to be applied.`;
   }
+}
+
+function limitText({ limitKey, limit, taken, position, queued, since }: ReasonOf<"LIMIT">): string {
+  if (position === null) return "The instance has been given a slot, and is about to go on.";
+  return `The instance waits since ${since.toISOString()} for a slot under limit ${limitKey}, at place ${position} of ${queued}: ${taken} of ${limit} are taken.`;
 }
 
 function pausedText({ by, reason, since, until, error, held }: ReasonOf<"PAUSED">): string {

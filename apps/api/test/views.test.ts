@@ -53,6 +53,8 @@ function read({
       pause: null,
       interventions: 0,
       reopened: 0,
+      slot: null,
+      slotRequests: 0,
       failedAt: null,
       ...snapshot,
     },

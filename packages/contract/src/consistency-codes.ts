@@ -233,6 +233,24 @@ export const CONSISTENCY_CODES = {
     repair: "it is resolved as DISCARDED",
     advice: "discard it",
   },
+  SLOT_MISSING: {
+    severity: "ERROR",
+    meaning: "the instance waits for a slot under a limit, or runs with one, and no row says so",
+    repair: "the row is written again",
+    advice: "pause the instance and resume it",
+  },
+  SLOT_STRAY: {
+    severity: "ERROR",
+    meaning: "a slot is taken or asked for by an instance that does not run",
+    repair: "it is given up",
+    advice: "schedulers give up such slots by themselves within seconds",
+  },
+  SLOT_DIFFERS: {
+    severity: "ERROR",
+    meaning: "the place under a limit is not the one that the instance speaks of",
+    repair: "the row is written again, where the instance agrees with itself",
+    advice: "pause the instance and resume it",
+  },
   STUCK: {
     severity: "ERROR",
     meaning: "nothing that is stored can wake the instance any more",

@@ -48,8 +48,16 @@ export const fieldTexts: Readonly<Record<string, FieldText>> = {
   compensateOnFailure: field(
     "Whether a failure undoes what was done. Default: where there are compensationSteps.",
   ),
-  concurrency: field("How many instances of this workflow run at once."),
+  concurrency: field(
+    "How many instances of this workflow run at once. The latest version says it for those of all versions.",
+  ),
   limit: field("Running instances at most.", 100),
+  "concurrency.queue": field(
+    "Who is admitted first: the oldest, the one of highest priority, or of the earliest deadline. Default: PRIORITY.",
+  ),
+  maxQueued: field(
+    "Instances that may wait to be admitted; a start beyond them is refused. Default: any number.",
+  ),
   priority: field("From -1000 to 1000, the higher one first.", 10),
   tags: field("Words to find it by.", ["shop"]),
 

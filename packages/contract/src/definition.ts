@@ -78,7 +78,11 @@ export const WorkflowDefinition = strict("a workflow definition", {
   retry: RetryDocument.optional(),
   /** Default: true when there are compensation steps. */
   compensateOnFailure: z.boolean().optional(),
-  concurrency: strict("concurrency", { limit: z.int().min(1) }).optional(),
+  concurrency: strict("concurrency", {
+    limit: z.int().min(1),
+    queue: z.enum(["FIFO", "PRIORITY", "DEADLINE"]).optional(),
+    maxQueued: z.int().min(0).optional(),
+  }).optional(),
   priority: Priority.optional(),
   tags: Tags.optional(),
 });

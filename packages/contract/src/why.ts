@@ -8,6 +8,7 @@ import { InstanceId, Timestamp } from "./text.ts";
 export const WHY_KINDS = [
   "ENDED",
   "STARTS_LATER",
+  "LIMIT",
   "PAUSED",
   "NO_WORKER_KNOWS_TASK",
   "NO_WORKER_FOR_QUEUE",
@@ -76,6 +77,18 @@ export const WhyReasonView = z
       .nullable()
       .optional()
       .meta({ description: "null: it is about to be started" }),
+    limitKey: z
+      .string()
+      .optional()
+      .meta({ description: "LIMIT: which one, such as `type:<workflowId>`" }),
+    limit: z.int().optional().meta({ description: "LIMIT: slots that there are" }),
+    taken: z.int().optional().meta({ description: "LIMIT: slots that are taken" }),
+    position: z
+      .int()
+      .nullable()
+      .optional()
+      .meta({ description: "LIMIT: place in the queue, from 1; null: it has its slot" }),
+    queued: z.int().optional().meta({ description: "LIMIT: how many wait, this one among them" }),
     by: z.string().optional().meta({ description: "PAUSED: who asked for it" }),
     reason: z.string().nullable().optional(),
     held: z

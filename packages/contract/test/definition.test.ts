@@ -132,6 +132,13 @@ const BROKEN: [string, unknown, ...[code: string, path: string][]][] = [
     { ...of(task), concurrency: { limit: 0 } },
     ["OUT_OF_RANGE", "/concurrency/limit"],
   ],
+  [
+    "a queue of no kind and bounds below nothing",
+    { ...of(task), concurrency: { limit: 1.5, queue: "LIFO", maxQueued: -1 } },
+    ["WRONG_TYPE", "/concurrency/limit"],
+    ["BAD_VALUE", "/concurrency/queue"],
+    ["OUT_OF_RANGE", "/concurrency/maxQueued"],
+  ],
   ["step that is no object", of(5), ["WRONG_TYPE", "/steps/0"]],
   ["step without a type", of({ stepId: "a" }), ["MISSING_FIELD", "/steps/0/type"]],
   ["unknown step type", of({ ...task, type: "TASKS" }), ["UNKNOWN_STEP_TYPE", "/steps/0/type"]],

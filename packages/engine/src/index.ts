@@ -10,6 +10,7 @@ export type { NewInstance } from "./decide/start.ts";
 export { hasOpenDeadLetter } from "./decide/dead-letter.ts";
 export { decide, isNeeds } from "./decide/decide.ts";
 export { isUnheldTimer } from "./decide/set-timers.ts";
+export { isHeldBack } from "./decide/slot.ts";
 export { canCancel } from "./decide/cancel.ts";
 export { canPause } from "./decide/pause.ts";
 export { mergePatch } from "./decide/patch.ts";

@@ -393,6 +393,7 @@ export const document: fc.Arbitrary<WorkflowDefinition> = fc
     timeout: oneIn(6, duration),
     output: oneIn(5, value),
     compensateOnFailure: oneIn(4, fc.boolean()),
+    concurrency: oneIn(3, fc.constant({ limit: 1 })),
   })
   .map(({ steps: given, compensations, ...rest }) => {
     const steps = given.map((each, index) => withUniqueIds({ stepId: stepIds[index], ...each }));

@@ -320,9 +320,16 @@ function inTurn(run: Run, together: readonly Happening[]): Run | undefined {
     const { path, iteration } = each.signal;
     const phase = next.stored.instance.snapshot.live[executionKey(path, iteration)]?.phase;
     if (phase !== "ACTIVE" && phase !== "WAITING") return undefined;
-    next = happen(next, each);
+    next = admitted(happen(next, each));
   }
   return next;
+}
+
+/** A slot is free whenever it asks for one. */
+function admitted(run: Run): Run {
+  const { slot, slotRequests: request } = run.stored.instance.snapshot;
+  if (slot !== "WANTED") return run;
+  return happen(run, { kind: "signal", signal: { kind: "admitted", request } });
 }
 
 /** The same things, in the same order, while it is paused. */
@@ -343,10 +350,12 @@ function paused(run: Run, together: readonly Happening[]): Run {
     }
     next = { ...happen(next, each), now: at };
   }
-  return happen(next, {
-    kind: "signal",
-    signal: { kind: "resumeRequested", intervention: intervention + 1, held, ...who },
-  });
+  return admitted(
+    happen(next, {
+      kind: "signal",
+      signal: { kind: "resumeRequested", intervention: intervention + 1, held, ...who },
+    }),
+  );
 }
 
 /** All but numbers of commits and completions, times, and ids of children, which come of times. */

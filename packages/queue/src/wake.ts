@@ -3,7 +3,15 @@ import { describe } from "./errors.ts";
 import { type QueueLog, TroubleLog } from "./log.ts";
 
 /** What may have changed. With a suffix (`instance.<id>`) only those who ask for it hear it. */
-export type WakeTopic = "instance" | "event" | "schedule" | "step" | "stream" | "timer" | "worker";
+export type WakeTopic =
+  | "instance"
+  | "event"
+  | "schedule"
+  | "slot"
+  | "step"
+  | "stream"
+  | "timer"
+  | "worker";
 export type WakeChannel = WakeTopic | `${WakeTopic}.${string}`;
 export type WakeMessage = Readonly<Record<string, unknown>>;
 /** An empty message says "look at everything": some may have been missed. */

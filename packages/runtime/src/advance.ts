@@ -26,7 +26,7 @@ const lockedTries = 10;
 export interface Intent {
   readonly actor: string;
   /** What is to be committed, for the metric of conflicts. */
-  readonly cause: "result" | "event" | "timer" | "verb" | "cancel" | "reconciler";
+  readonly cause: "result" | "event" | "timer" | "verb" | "cancel" | "admission" | "reconciler";
   /** What happened, given the instance as it is now; none: nothing is to be done. */
   readonly signals: (snapshot: Snapshot, inbox: readonly MatchedWait[]) => readonly Signal[];
   /** Also hand over matched waits that are not applied yet. */

@@ -248,6 +248,18 @@ export class ReservedPatternError extends MillraceError {
   }
 }
 
+/** The limit of the workflow is reached, and so is the number of those that may wait for a slot. */
+export class QueueFullError extends MillraceError {
+  override readonly name = "QueueFullError";
+  readonly code = "TOO_MANY_QUEUED";
+  override readonly retryAfterSeconds = 5;
+  constructor(workflowId: string, maxQueued: number) {
+    super(
+      `all slots of workflow "${workflowId}" are taken, and ${count(maxQueued, "instance")} ${maxQueued === 1 ? "is" : "are"} queued, which is its maxQueued; try again later`,
+    );
+  }
+}
+
 /** Verbs from outside give up after a while; results of steps never do. */
 export class BusyError extends MillraceError {
   override readonly name = "BusyError";
@@ -258,6 +270,7 @@ export class BusyError extends MillraceError {
   }
 }
 
-function count(problems: readonly Problem[], noun: string): string {
-  return problems.length === 1 ? `a ${noun}` : `${problems.length} ${noun}s`;
+function count(what: readonly Problem[] | number, noun: string): string {
+  const number = typeof what === "number" ? what : what.length;
+  return number === 1 ? `a ${noun}` : `${number} ${noun}s`;
 }

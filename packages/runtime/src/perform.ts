@@ -1,8 +1,8 @@
 import { stepJobId } from "@millrace/queue";
 import type { StepToAdd } from "@millrace/queue";
 import { executionKey } from "@millrace/engine";
-import type { Command } from "@millrace/engine";
-import { dueStepsOf, loadReads } from "@millrace/store";
+import type { Command, Snapshot } from "@millrace/engine";
+import { dueStepsOf, loadReads, typeLimitKey } from "@millrace/store";
 import type { Commit, DueStep, Key } from "@millrace/store";
 import { handOnReleased } from "./events/hand-on.ts";
 import { lookBack } from "./events/look-back.ts";
@@ -185,7 +185,7 @@ function count({ metrics }: Services, { decision: { commands, snapshot } }: Comm
   );
 }
 
-/** Long-polls hear that the instance changed, the scheduler that a timer was set. */
+/** Long-polls hear that the instance changed, the scheduler that a timer was set or a slot is free. */
 function wake({ queue }: Services, { previous, decision }: Commit): void {
   const settled = decision.commands.some(({ kind }) => kind === "settle");
   if (settled) queue.wake.publish("instance", { instanceId: previous.id });
@@ -193,6 +193,15 @@ function wake({ queue }: Services, { previous, decision }: Commit): void {
     command.kind === "setTimer" ? [command.dueAt.getTime()] : [],
   );
   if (due.length > 0) queue.wake.publish("timer", { dueAt: Math.min(...due) });
+  if (concernsQueue(previous, decision.snapshot)) {
+    const { tenantId, workflowId } = previous;
+    queue.wake.publish("slot", { tenantId, limitKey: typeLimitKey(workflowId) });
+  }
+}
+
+/** It waits for a slot, perhaps at another place now, or has given one up. */
+function concernsQueue(before: Snapshot, { slot }: Snapshot): boolean {
+  return slot === "WANTED" || (before.slot !== null && slot === null);
 }
 
 /** Tells the worker that runs the step, and takes a job that waits, for a retry say, off the queue. */

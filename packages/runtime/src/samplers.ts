@@ -1,4 +1,5 @@
-import { countByStatus } from "@millrace/store";
+import { countByStatus, limitsInUse, workflowOfLimit } from "@millrace/store";
+import { limitOf } from "./instances/limit.ts";
 import type { Services } from "./services.ts";
 
 /** Pool use of this process, read when metrics are asked for. */
@@ -25,6 +26,7 @@ export function sampleInstallation(services: Services, queues: readonly string[]
       [...counts].map(([status, value]) => ({ labels: { status }, value })),
     );
   });
+  metrics.addSampler(() => sampleLimits(services));
   metrics.addSampler(async () => {
     const depths = await queue.depths(queues);
     metrics.queueDepth.replace(
@@ -33,4 +35,18 @@ export function sampleInstallation(services: Services, queues: readonly string[]
       ),
     );
   });
+}
+
+/** By workflow, that of all tenants together. */
+async function sampleLimits(services: Services): Promise<void> {
+  const { metrics, database } = services;
+  const uses = await Promise.all(
+    (await limitsInUse(database.db)).map(async (use) => {
+      const { slots } = await limitOf(services, use);
+      return { ...use, slots, labels: { workflow: workflowOfLimit(use.limitKey) } };
+    }),
+  );
+  metrics.slots.replace(uses.map(({ labels, slots: value }) => ({ labels, value })));
+  metrics.slotsTaken.replace(uses.map(({ labels, taken: value }) => ({ labels, value })));
+  metrics.queued.replace(uses.map(({ labels, queued: value }) => ({ labels, value })));
 }

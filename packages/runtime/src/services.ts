@@ -16,6 +16,7 @@ import type { EventIntake } from "./events/event-intake.ts";
 import { matchEmitted } from "./events/match-emitted.ts";
 import { openInstanceWakes } from "./instances/instance-wakes.ts";
 import type { InstanceWakes } from "./instances/instance-wakes.ts";
+import { openQueuedStarts } from "./instances/queued-starts.ts";
 import { openLoader } from "./loader.ts";
 import type { Loader } from "./loader.ts";
 import { openMissedJobs } from "./missed-jobs.ts";
@@ -44,6 +45,8 @@ export interface Services {
   readonly commit: (commit: Commit) => Promise<CommitOutcome>;
   /** First commits of new instances, grouped. */
   readonly create: (commit: Commit) => Promise<CommitOutcome>;
+  /** The same, where the workflow's limit bounds those that wait. */
+  readonly createQueued: (commit: Commit) => Promise<CommitOutcome>;
 }
 
 export interface ServicesSettings {
@@ -91,13 +94,14 @@ export async function openServices(settings: ServicesSettings): Promise<Services
     log,
   });
   const clock = await openClock(database, log);
+  const definitions = openDefinitionCache(database.db);
   const services: Services = {
     database,
     queue,
     clock,
     log,
     metrics,
-    definitions: openDefinitionCache(database.db),
+    definitions,
     wakes: openInstanceWakes(queue),
     load: openLoader(database.db),
     intake: openEventIntake(database.db),
@@ -105,6 +109,7 @@ export async function openServices(settings: ServicesSettings): Promise<Services
     emissions: openEmissions((keys) => matchEmitted(services, keys)),
     commit: openCommitter(database.db, metrics, commitBatch),
     create: openCommitter(database.db, metrics, createBatch, leastStarts),
+    createQueued: openQueuedStarts({ database, definitions }),
   };
   return services;
 }

@@ -5,6 +5,7 @@ import type {
   Identity,
   InstanceStatus,
   ParentLink,
+  SlotEvidence,
   Snapshot,
   StepEvidence,
   StepStatus,
@@ -92,6 +93,10 @@ async function readAll(
     unmatchedEvents: events.map(({ id, received_at }) => ({ id, receivedAt: received_at })),
     deliveries: row.deliveries,
     openDeadLetters: row.dead_letters,
+    slot:
+      row.slot_status === null || row.slot_request === null
+        ? null
+        : { status: row.slot_status, request: row.slot_request },
     hashOf: keyHashOf,
   };
 }
@@ -103,6 +108,8 @@ interface InstanceFacts extends InstanceRow {
   readonly is_linked: boolean;
   readonly deliveries: number;
   readonly dead_letters: number;
+  readonly slot_status: SlotEvidence["status"] | null;
+  readonly slot_request: number | null;
 }
 
 /** Deliveries that have just been written may belong to a match under way. */
@@ -121,8 +128,12 @@ const instance = prepared(
       and e.instance_id = i.id
       and e.delivered_at < clock_timestamp() - interval '1 min')::integer as deliveries,
     (select count(*) from dead_letters l where l.tenant_id = i.tenant_id and l.instance_id = i.id
-      and l.status = 'OPEN')::integer as dead_letters
-  from workflow_instances i where i.tenant_id = $1 and i.id = $2`,
+      and l.status = 'OPEN')::integer as dead_letters,
+    t.status as slot_status, t.request as slot_request
+  from workflow_instances i
+  left join limit_slots t on t.tenant_id = i.tenant_id
+    and t.limit_key = 'type:' || i.workflow_id and t.instance_id = i.id
+  where i.tenant_id = $1 and i.id = $2`,
 );
 
 interface Size {

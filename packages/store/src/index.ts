@@ -66,6 +66,18 @@ export {
 } from "./errors.ts";
 export { readEvidence } from "./evidence.ts";
 export type { EvidenceLimits, StoredEvidence } from "./evidence.ts";
+export {
+  deleteStraySlots,
+  grantSlots,
+  limitsInUse,
+  lockLimit,
+  queuePlace,
+  roomToQueue,
+  takeUntoldGrants,
+  wantedLimits,
+} from "./limit-slots.ts";
+export type { Grant, LimitRef, LimitUse, QueueOrder, QueuePlace } from "./limit-slots.ts";
+export { typeLimitKey, workflowOfLimit } from "./limit-key.ts";
 export { lookForSteps, rebuildInstance, releaseLostStep, reportChildEnd } from "./mend.ts";
 export type { SeenStep } from "./mend.ts";
 export { findWaitsTogether, markMatchedTogether, settleEvents } from "./events-together.ts";

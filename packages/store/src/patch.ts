@@ -28,6 +28,7 @@ export async function patchColumns(
     metadata !== undefined,
     metadata === undefined ? null : jsonText(metadata(current)),
   ]);
+  if (deadline !== undefined) await run(db, writeSlot, [tenantId, instanceId, deadline]);
 }
 
 const read = prepared(
@@ -41,4 +42,13 @@ const write = prepared(
   set deadline = case when $3::boolean then $4::timestamptz else deadline end,
     metadata = case when $5::boolean then $6::json else metadata end
   where tenant_id = $1 and id = $2`,
+);
+
+/** By which it waits for a slot under the limit of its workflow, where it does. */
+const writeSlot = prepared(
+  "patch_slot",
+  `update limit_slots l set deadline = $3
+  from workflow_instances i
+  where i.tenant_id = $1 and i.id = $2 and l.tenant_id = i.tenant_id
+    and l.limit_key = 'type:' || i.workflow_id and l.instance_id = i.id`,
 );

@@ -28,6 +28,15 @@ export const metricTable = {
     ["workflow", "outcome"],
     instance,
   ),
+  slots: gauge("millrace_limit_slots", "Slots under the limit of a workflow.", ["workflow"]),
+  slotsTaken: gauge("millrace_limit_slots_taken", "Slots that instances hold.", ["workflow"]),
+  queued: gauge("millrace_limit_queued_instances", "Instances that wait for a slot.", ["workflow"]),
+  admissionWait: histogram(
+    "millrace_admission_wait_seconds",
+    "Time that an instance waited for a slot.",
+    ["workflow"],
+    instance,
+  ),
   steps: counter("millrace_steps_total", "Attempts of task steps that ended, by outcome.", [
     "task",
     "outcome",

@@ -104,11 +104,14 @@ export function checkWakes(evidence: Evidence, { snapshot }: Truth): readonly Fi
   if (canWake(evidence, snapshot) || hasOpenDeadLetter(snapshot)) return [];
   const live = Object.keys(snapshot.live);
   const at = live.length === 0 ? "at no step" : `at ${live.slice(0, 5).join(", ")}`;
-  const message = `the instance is ${snapshot.status} ${at}: no step to run, wait, timer or child is stored`;
+  const message = `the instance is ${snapshot.status} ${at}: no step to run, wait, timer, child or place in a queue is stored`;
   return [{ code: "STUCK", message, where: {} }];
 }
 
-function canWake({ steps, waits, timers, children, told }: Evidence, { live }: Snapshot): boolean {
+function canWake(
+  { steps, waits, timers, children, told, slot }: Evidence,
+  { live }: Snapshot,
+): boolean {
   const isLive = ({ path, iteration }: { path: string; iteration: number }) =>
     live[executionKey(path, iteration)] !== undefined;
   return (
@@ -118,6 +121,7 @@ function canWake({ steps, waits, timers, children, told }: Evidence, { live }: S
     }) ||
     steps.some((row) => row.queue !== null && !isStepSettled(row.status) && isLive(row)) ||
     told.length > 0 ||
+    (slot !== null && slot.status !== "HELD") ||
     children.some(
       (child) => isLive(child) && (!child.isSettled || child.isReported) && isThere(child),
     )

@@ -1,3 +1,4 @@
+import { isHeldBack } from "../decide/slot.ts";
 import type { ExecutionUpdate } from "../state/decision.ts";
 import type { LiveExecution, Snapshot } from "../state/snapshot.ts";
 import { executionKey } from "../state/snapshot.ts";
@@ -174,7 +175,7 @@ function checkHolder(row: StepEvidence, snapshot: Snapshot, now: Date): Finding 
   if (queue === null || execution === undefined) return undefined;
   const where = { path, iteration };
   const claim = { path, iteration, attempt, fence, workerId };
-  const shouldHold = snapshot.status === "PAUSED" && execution.phase === "ACTIVE";
+  const shouldHold = isHeldBack(snapshot) && execution.phase === "ACTIVE";
   if (held !== shouldHold && status !== "RUNNING") {
     const kind = shouldHold ? "hold" : "letGo";
     const command = { kind, executions: [{ path, iteration }], timers: [] } as const;

@@ -3,6 +3,7 @@ import { checkFamily } from "./check-family.ts";
 import { checkHistory } from "./check-history.ts";
 import type { Truth } from "./check-history.ts";
 import { checkDeadLetter, checkEvents, checkTimes, checkWakes } from "./check-rest.ts";
+import { checkSlot } from "./check-slot.ts";
 import { checkCompletions, checkHolders, checkProgress, checkSteps } from "./check-steps.ts";
 import { checkTimers } from "./check-timers.ts";
 import { checkWaits } from "./check-waits.ts";
@@ -52,6 +53,7 @@ const checks: readonly ((evidence: Evidence, truth: Truth) => readonly Finding[]
   checkTimers,
   checkFamily,
   checkDeadLetter,
+  checkSlot,
   checkEvents,
   checkWakes,
 ];

@@ -32,6 +32,8 @@ export interface Evidence {
   readonly unmatchedEvents: readonly { readonly id: string; readonly receivedAt: Date }[];
   readonly deliveries: number;
   readonly openDeadLetters: number;
+  /** Its place under the limit of its workflow; null where it has none. */
+  readonly slot: SlotEvidence | null;
   /** Hash by which the store keeps the key of a wait. */
   readonly hashOf: (key: readonly Json[]) => string | null;
 }
@@ -126,6 +128,12 @@ export interface ParentEvidence {
   readonly exists: boolean;
   /** The parent's row of this child. */
   readonly isLinked: boolean;
+}
+
+export interface SlotEvidence {
+  /** GRANTED: the instance has not taken note of it yet. */
+  readonly status: "WANTED" | "GRANTED" | "HELD";
+  readonly request: number;
 }
 
 /** Where in the instance something is wrong. */

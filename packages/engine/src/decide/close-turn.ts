@@ -2,6 +2,7 @@ import type { Command, Decision } from "../state/decision.ts";
 import { executionKey, isSettled } from "../state/snapshot.ts";
 import { isTerminal } from "../state/status.ts";
 import { isUnheldTimer } from "./set-timers.ts";
+import { isHeldBack } from "./slot.ts";
 import type { Turn } from "./turn.ts";
 
 /** The decision that the turn came to; the snapshot it began with, by identity, if nothing happened. */
@@ -10,8 +11,8 @@ export function closeTurn(turn: Turn): Decision {
     ...turn.waits.values(),
     ...turn.rekeys.values(),
     ...timersOf(turn),
-    // Of a paused instance no step starts: the row says what is to be done once it resumes.
-    ...(turn.state.status === "PAUSED" ? [] : turn.dispatches.values()),
+    // No step starts: the row says what is to be done once it resumes, or is admitted.
+    ...(isHeldBack(turn.state) ? [] : turn.dispatches.values()),
     ...turn.aborts.values(),
     ...turn.children.values(),
     ...turn.emitted,
@@ -51,15 +52,24 @@ function timersOf({ timers, state }: Turn): Iterable<Command> {
   );
 }
 
-/** What is live before and after a decision that begins or ends a pause, and that it does not write. */
+/**
+ * What is live before and after a decision, and is not written by it, where a pause or the lack of a
+ * slot begins or ends: tasks are held by both, clocks by a pause alone.
+ */
 function holdOrLetGo(turn: Turn): Command | undefined {
   const { before, state, inserts, updates } = turn;
   const isPaused = state.status === "PAUSED";
-  if (isPaused === (before.status === "PAUSED") || isTerminal(state.status)) return undefined;
+  const pauses = isPaused !== (before.status === "PAUSED");
+  const isHeld = isHeldBack(state);
+  const holds = isHeld !== isHeldBack(before);
+  if (!(pauses || holds) || isTerminal(state.status)) return undefined;
   const stays = Object.entries(state.live).filter(([key]) => Object.hasOwn(before.live, key));
   const executions = stays.flatMap(([key, { phase, path, iteration }]) =>
-    phase === "ACTIVE" && !inserts.has(key) && !updates.has(key) ? [{ path, iteration }] : [],
+    holds && phase === "ACTIVE" && !inserts.has(key) && !updates.has(key)
+      ? [{ path, iteration }]
+      : [],
   );
+  if (!pauses && executions.length === 0) return undefined;
   const clocks = [
     { path: "", iteration: 0, timers: state.timers },
     ...stays.map(([, execution]) => execution),
@@ -67,8 +77,8 @@ function holdOrLetGo(turn: Turn): Command | undefined {
   const timers = clocks.flatMap(({ path, iteration, timers: kinds }) =>
     kinds.flatMap((timer) => {
       const isWritten = turn.timers.has(`${timer}:${executionKey(path, iteration)}`);
-      return isWritten || isUnheldTimer(timer) ? [] : [{ timer, path, iteration }];
+      return !pauses || isWritten || isUnheldTimer(timer) ? [] : [{ timer, path, iteration }];
     }),
   );
-  return { kind: isPaused ? "hold" : "letGo", executions, timers };
+  return { kind: (pauses ? isPaused : isHeld) ? "hold" : "letGo", executions, timers };
 }

@@ -5,6 +5,7 @@ import type { ExecutionRef, Signal } from "../state/signal.ts";
 import type { LiveExecution, Snapshot } from "../state/snapshot.ts";
 import { isSettled } from "../state/snapshot.ts";
 import { isTerminal } from "../state/status.ts";
+import { admit } from "./admit.ts";
 import { requestCancel, triggerCancel } from "./cancel.ts";
 import { refuseChild, takeChildEnd } from "./child-end.ts";
 import { closeTurn } from "./close-turn.ts";
@@ -15,10 +16,11 @@ import { failAttempt, poison, succeed, timeOutAttempt } from "./finish-step.ts";
 import { refreshKeys } from "./listen.ts";
 import { liveExecution } from "./live-executions.ts";
 import { patchVariables } from "./patch.ts";
-import { isHeld, requestPause, requestResume, statusOf } from "./pause.ts";
+import { isHeld, requestPause, requestResume } from "./pause.ts";
 import { MissingReads } from "./read-rows.ts";
 import { requestRetry } from "./reopen.ts";
 import { schedule, start } from "./start.ts";
+import { allowedStatus, statusOf, updateSlot } from "./slot.ts";
 import { fireTimer } from "./timer.ts";
 import { changeStatus, note, openTurn } from "./turn.ts";
 import type { Held, Turn } from "./turn.ts";
@@ -95,6 +97,8 @@ function apply(turn: Turn, signal: Signal): void {
       return schedule(turn, signal.startAt);
     case "started":
       return start(turn);
+    case "admitted":
+      return admit(turn, signal);
     case "stepSucceeded":
       return withLive(turn, signal, (execution) => succeed(turn, execution, signal.output));
     case "stepFailed":
@@ -152,6 +156,7 @@ function withLive(
 function updateStatus(turn: Turn): void {
   const { state } = turn;
   if (state.status === "RUNNING" || state.status === "WAITING_FOR_EVENT") {
-    changeStatus(turn, statusOf(state));
+    changeStatus(turn, allowedStatus(turn, statusOf(state)));
   }
+  if (turn.definition.concurrency !== undefined) updateSlot(turn);
 }

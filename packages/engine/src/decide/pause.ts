@@ -5,6 +5,7 @@ import { executionKey } from "../state/snapshot.ts";
 import { instanceChanges } from "../state/status.ts";
 import { putLive } from "./live-executions.ts";
 import { clearInstanceTimer, setInstanceTimer } from "./set-timers.ts";
+import { allowedStatus, statusOf } from "./slot.ts";
 import { changeStatus, note } from "./turn.ts";
 import type { Held, Turn } from "./turn.ts";
 
@@ -71,7 +72,7 @@ export function resume(turn: Turn, held: readonly HeldSignal[]): void {
   const { pause: paused, live } = turn.state;
   clearInstanceTimer(turn, "resume");
   if (paused?.cause === "EXHAUSTED") turn.state.error = null;
-  changeStatus(turn, paused?.from ?? "RUNNING");
+  changeStatus(turn, allowedStatus(turn, paused?.from ?? "RUNNING"));
   const ends = Object.values(live).flatMap((execution): Held[] =>
     execution.heldAt === undefined ? [] : [{ at: execution.heldAt, execution }],
   );
@@ -104,19 +105,6 @@ function isAround(path: string, waitPath: string): boolean {
 function byTime(one: Held, other: Held): number {
   if (one.at === other.at) return 0;
   return one.at < other.at ? -1 : 1;
-}
-
-/** Phases in which nothing of an instance can run: a lost branch that has its grace is none of it. */
-const idle: ReadonlySet<LiveExecution["phase"]> = new Set(["WAITING", "OPEN", "AWAITED"]);
-
-/** Of an instance that has begun and has not ended, by what it is doing. */
-export function statusOf({ live }: Snapshot): "RUNNING" | "WAITING_FOR_EVENT" {
-  // Hundreds may be live, and mostly the first of them tells.
-  for (const key in live) {
-    const execution = live[key];
-    if (execution !== undefined && !idle.has(execution.phase)) return "RUNNING";
-  }
-  return "WAITING_FOR_EVENT";
 }
 
 /** False for one that has been made before, or was thought of at another state of things. */

@@ -5,6 +5,7 @@ import { failInstance } from "./end.ts";
 import { after, clockMs, expressionError } from "./evaluate.ts";
 import { openTriggers } from "./listen.ts";
 import { clearInstanceTimer, setInstanceTimer } from "./set-timers.ts";
+import { lacksSlot } from "./slot.ts";
 import { changeStatus, move, note } from "./turn.ts";
 import type { Turn } from "./turn.ts";
 
@@ -52,6 +53,8 @@ export function createSnapshot(definition: Definition, instance: NewInstance): S
     pause: null,
     interventions: 0,
     reopened: 0,
+    slot: null,
+    slotRequests: 0,
     failedAt: null,
     live: {},
     iterations: {},
@@ -83,6 +86,10 @@ export function start(turn: Turn): void {
     note(turn, { type: "workflow.created", ...(data && { data }) });
     if (!listen(turn)) return;
   }
+  if (!lacksSlot(turn)) begin(turn);
+}
+
+export function begin(turn: Turn): void {
   changeStatus(turn, "RUNNING");
   turn.state.startedAt = turn.now;
   note(turn, { type: "workflow.started" });

@@ -22,6 +22,7 @@ import { putLive, removeLive } from "./live-executions.ts";
 import { hold, isPaused } from "./pause.ts";
 import { evaluateCondition } from "./scope.ts";
 import { setTimer } from "./set-timers.ts";
+import { lacksSlot } from "./slot.ts";
 import { move, note } from "./turn.ts";
 import type { Turn } from "./turn.ts";
 import { noteError } from "./write-rows.ts";
@@ -59,7 +60,9 @@ function walkFrom(turn: Turn, stepId: string, within: Place | undefined): void {
   while (next !== undefined) {
     turn.walked += 1;
     const current = stepOf(turn, next.stepId);
-    if (turn.walked > maxWalk) return park(turn, current, next.within);
+    if (turn.walked > maxWalk || (current.type === "TASK" && lacksSlot(turn))) {
+      return park(turn, current, next.within);
+    }
     next = pass(turn, current, next.within);
   }
 }
@@ -228,16 +231,18 @@ function chooseTransition(
 }
 
 /**
- * A walk that was cut short goes on in a decision of its own, which a timer due now brings about. The
- * step waits under the iteration that it will have, so that a repeated timer is void.
+ * A walk that was cut short goes on in a decision of its own, which a timer due now brings about, or
+ * the admission where a slot is missing. The step waits under the iteration that it will have, so that
+ * a repeated timer is void.
  */
 function park(turn: Turn, current: Step, within: Place | undefined): void {
   const parked: LiveExecution = {
     ...placed(current, within, nextIteration(turn, current, within)),
     phase: "READY",
-    timers: ["continue"],
+    timers: lacksSlot(turn) ? [] : ["continue"],
   };
   putLive(turn, parked);
+  if (parked.timers.length === 0) return;
   setTimer(turn, "continue", parked, turn.now);
   note(turn, { type: "workflow.continued", stepId: current.stepId });
 }

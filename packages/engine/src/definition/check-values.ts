@@ -14,7 +14,6 @@ import { quote, valueChecker } from "./value-checker.ts";
 import {
   isRoot,
   namesOfItem,
-  notYet,
   readCondition,
   readDuration,
   readEventName,
@@ -39,9 +38,6 @@ export function checkValues(outline: Outline, list: ProblemList): ReadsFound {
   const { checker, found } = valueChecker(outline, list);
   const check = checker(undefined, { names: [], roots });
 
-  if (fields["concurrency"] !== undefined) {
-    list.add("/concurrency", "NOT_SUPPORTED_YET", notYet('"concurrency"'));
-  }
   checkInitialVariables(fieldsOf(fields["variables"]), check, list);
   check.text("/timeout", fields["timeout"], readDuration);
   check.json("/output", fields["output"], readValue);

@@ -98,6 +98,11 @@ export function compileDefinition(document: WorkflowDefinition, version: number)
     timeout: optional(document.timeout, readDuration),
     ...compileRetry(document.retry, "DEFINITION"),
     priority: document.priority ?? 0,
+    concurrency: document.concurrency && {
+      limit: document.concurrency.limit,
+      queue: document.concurrency.queue ?? "PRIORITY",
+      maxQueued: document.concurrency.maxQueued,
+    },
     size: drafts.filter(({ lineage }) => lineage.every(isBranch)).length,
   };
 }

@@ -32,8 +32,21 @@ export interface Definition {
   readonly retry: Partial<RetryPolicy>;
   readonly retryIntervals: RetryTemplates;
   readonly priority: number;
+  /**
+   * Instances run only with a slot under the limit of their workflow. How many there are is said by the
+   * latest version (CONTRACT 6).
+   */
+  readonly concurrency: Concurrency | undefined;
   /** Number of steps, for progress: those inside a MAP run once an item and are not counted. */
   readonly size: number;
+}
+
+export interface Concurrency {
+  readonly limit: number;
+  /** The order in which those are admitted that have not run yet. */
+  readonly queue: "FIFO" | "PRIORITY" | "DEADLINE";
+  /** Starts that may wait for a slot; undefined: any number. */
+  readonly maxQueued: number | undefined;
 }
 
 /** A duration, or a template whose value is an ISO-8601 duration. */

@@ -3,6 +3,7 @@ import type { Calendar } from "../calendar/calendar.ts";
 import type { Definition } from "../definition/definition.ts";
 import { advanceInMemory } from "../fold.ts";
 import { executionKey, isSettled } from "../state/snapshot.ts";
+import type { Snapshot } from "../state/snapshot.ts";
 import type { Happening, Told } from "./agenda.ts";
 import { edgesOf } from "./coverage.ts";
 import { deliver, lookBack, publish } from "./events.ts";
@@ -102,5 +103,12 @@ function send(run: Run, told: Told | undefined): void {
   for (const edge of edgesOf(definition, decision)) {
     run.taken.set(edge, (run.taken.get(edge) ?? 0) + 1);
   }
+  send(run, admission(next.snapshot));
   if (decision.commands.some(({ kind }) => kind === "openWait")) send(run, lookBack(run));
+}
+
+/** It is alone, so that it has its slot as soon as it wants it. */
+function admission({ slot, slotRequests: request }: Snapshot): Told | undefined {
+  if (slot !== "WANTED") return undefined;
+  return { what: "it is admitted", signals: [{ kind: "admitted", request }] };
 }

@@ -70,6 +70,8 @@ export function blankSnapshot(identity: Identity): Snapshot {
     pause: null,
     interventions: 0,
     reopened: 0,
+    slot: null,
+    slotRequests: 0,
     failedAt: null,
   };
 }
@@ -107,6 +109,8 @@ export interface Changes {
   readonly pause?: Pause | null;
   readonly interventions?: number;
   readonly reopened?: number;
+  readonly slot?: Snapshot["slot"];
+  readonly slotRequests?: number;
   readonly failedAt?: string | null;
 }
 
@@ -143,6 +147,8 @@ export function changesBetween(previous: Snapshot, next: Snapshot): Changes {
     ...(changed("pause") && { pause: next.pause }),
     ...(changed("interventions") && { interventions: next.interventions }),
     ...(changed("reopened") && { reopened: next.reopened }),
+    ...(changed("slot") && { slot: next.slot }),
+    ...(changed("slotRequests") && { slotRequests: next.slotRequests }),
     ...(changed("failedAt") && { failedAt: next.failedAt }),
   };
 }

@@ -38,16 +38,21 @@ type Frontier = Pick<
   | "pause"
   | "interventions"
   | "reopened"
+  | "slot"
+  | "slotRequests"
   | "failedAt"
 >;
 
 /**
  * A paused instance is written in a format of its own: a release that knows no pauses would go on with
- * it, and lose what is held.
+ * it, and lose what is held. So is one that has asked for a slot: a release that knows no limits would
+ * let it run without.
  */
 const format = 1;
 
 const pausedFormat = 2;
+
+const limitedFormat = 3;
 
 /** A live execution as stored. What most have in common is left out. */
 export interface StoredLive {
@@ -89,6 +94,8 @@ interface StoredFrontier {
   readonly pause?: Pause;
   readonly interventions?: number;
   readonly reopened?: number;
+  readonly slot?: NonNullable<Snapshot["slot"]>;
+  readonly slotRequests?: number;
   readonly failedAt?: string;
 }
 
@@ -111,6 +118,8 @@ const frontierFields: Readonly<Record<keyof StoredFrontier, true>> = {
   pause: true,
   interventions: true,
   reopened: true,
+  slot: true,
+  slotRequests: true,
   failedAt: true,
 };
 
@@ -148,9 +157,10 @@ export function encodeFrontier(snapshot: Snapshot): StoredFrontier {
   const { live, iterations, completions, lastOutput } = snapshot;
   const { completedSteps, countedSteps, begunItems } = snapshot;
   const { uncertain, timers, triggerKeys, pause, interventions, reopened, failedAt } = snapshot;
+  const { slot, slotRequests } = snapshot;
   return {
     ...snapshot.others,
-    format: pause === null ? format : pausedFormat,
+    format: formatOf(snapshot),
     ...(!isEmpty(live) && { live: mapValues(live, storeLive) }),
     ...(!isEmpty(iterations) && { iterations }),
     ...(completions !== 0 && { completions }),
@@ -164,16 +174,23 @@ export function encodeFrontier(snapshot: Snapshot): StoredFrontier {
     ...(pause !== null && { pause }),
     ...(interventions !== 0 && { interventions }),
     ...(reopened !== 0 && { reopened }),
+    ...(slot !== null && { slot }),
+    ...(slotRequests !== 0 && { slotRequests }),
     ...(failedAt !== null && { failedAt }),
   };
+}
+
+function formatOf({ pause, slotRequests }: Snapshot): number {
+  if (slotRequests > 0) return limitedFormat;
+  return pause === null ? format : pausedFormat;
 }
 
 /** @throws InvariantError where the frontier was written by a later release. */
 export function decodeSnapshot(columns: StoredSnapshot): Snapshot {
   const stored = columns.frontier as unknown as StoredFrontier;
-  if (stored.format > pausedFormat) {
+  if (stored.format > limitedFormat) {
     throw new InvariantError(
-      `instance ${columns.id} is stored in format ${stored.format}, and this release reads ${pausedFormat}`,
+      `instance ${columns.id} is stored in format ${stored.format}, and this release reads ${limitedFormat}`,
     );
   }
   const others = othersOf(stored, frontierFields);
@@ -212,6 +229,8 @@ export function decodeSnapshot(columns: StoredSnapshot): Snapshot {
     pause: stored.pause ?? null,
     interventions: stored.interventions ?? 0,
     reopened: stored.reopened ?? 0,
+    slot: stored.slot ?? null,
+    slotRequests: stored.slotRequests ?? 0,
     failedAt: stored.failedAt ?? null,
     ...(others !== undefined && { others }),
   };

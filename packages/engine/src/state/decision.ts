@@ -209,6 +209,8 @@ export type Command =
       readonly actor: string;
       readonly reason: string | null;
     }
+  /** Of a repair: its place under the limit is written as the snapshot has it. */
+  | { readonly kind: "placeSlot" }
   /** Stored in this commit, in the order in which they are emitted; matched after it. */
   | { readonly kind: "emitEvent"; readonly event: EmittedEvent }
   /** The instance settled: whatever waits and timers it still has go in the same commit. */

@@ -60,6 +60,8 @@ export type WorkingTime = { readonly calendarId: string } & (
 export type Signal =
   | { readonly kind: "started" }
   | { readonly kind: "scheduled"; readonly startAt: Date }
+  /** It has a slot under the limit of its workflow, for which it has asked by this number. */
+  | { readonly kind: "admitted"; readonly request: number }
   /**
    * Written into the history before the signals of a decision that relied on these rows being
    * RUNNING, since claims leave no other trace. Execution keys. Decides nothing by itself.

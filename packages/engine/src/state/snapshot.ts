@@ -128,8 +128,9 @@ export interface OpenItems {
  *
  * ACTIVE: its row is PENDING, RUNNING or RETRYING; which of them, only the row says, since a claim
  * does not change the snapshot. WAITING: an event wait, a delay, or a child that runs or is to be tried
- * again. AWAITED: it was running when the instance was cancelled or failed, and is given its grace. READY: it is entered by the next
- * decision (a walk that was cut short). OPEN: a PARALLEL or MAP, whose branches or items are live
+ * again. AWAITED: it was running when the instance was cancelled or failed, and is given its grace.
+ * READY: it is entered by the next decision (a walk that was cut short), without a timer by the one
+ * that has a slot. OPEN: a PARALLEL or MAP, whose branches or items are live
  * beside it. HELD: it has settled while the instance was paused, and is left when that ends.
  */
 export interface LiveExecution {
@@ -203,6 +204,13 @@ export interface Snapshot {
   readonly interventions: number;
   /** How often it has left FAILED by a retry: its own timers name the number at which they were set. */
   readonly reopened: number;
+  /**
+   * Of an instance whose workflow has a limit: whether it has a slot under it, waits for one, or needs
+   * none as long as nothing of it can run.
+   */
+  readonly slot: "WANTED" | "HELD" | null;
+  /** How often it has asked for one: an admission names the number, so that a stale one is void. */
+  readonly slotRequests: number;
   /** Of a FAILED instance, the execution of the definition's own list at which it stood. */
   readonly failedAt: string | null;
   /** What a later release has written and this one does not know: kept as it is. */

@@ -135,6 +135,8 @@ const snapshot: fc.Arbitrary<Snapshot> = fc.record({
   triggerKeys: fc.array(fc.tuple(fc.constantFrom("1", "2"), waitKey)).map(dictionary),
   interventions: fc.nat(3),
   reopened: fc.nat(3),
+  slot: fc.constantFrom(null, "WANTED", "HELD"),
+  slotRequests: fc.nat(2),
   failedAt: fc.constantFrom(null, "a#2"),
   pause: fc.option(
     fc.record({
@@ -232,8 +234,8 @@ test("a signal comes back with its output from the step's row", () => {
 });
 
 test("a frontier of a later release is refused", () => {
-  const later = { ...blankSnapshot(identity), frontier: { format: 3 } };
-  expect(() => decodeSnapshot(later)).toThrow("format 3");
+  const later = { ...blankSnapshot(identity), frontier: { format: 4 } };
+  expect(() => decodeSnapshot(later)).toThrow("format 4");
 });
 
 function live(path: string): LiveExecution {

@@ -89,6 +89,7 @@ export function evidenceOf(
     unmatchedEvents: [],
     deliveries: 0,
     openDeadLetters: Number(hasOpenDeadLetter(snapshot)),
+    slot: snapshot.slot && { status: snapshot.slot, request: snapshot.slotRequests },
     hashOf,
   };
 }

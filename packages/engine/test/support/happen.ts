@@ -24,6 +24,7 @@ export function happeningsOf(definition: Definition, stored: Stored): readonly H
   return [
     ...claims(stored),
     ...signals([
+      ...admissions(stored),
       ...results(definition, stored.instance),
       ...resumes(stored),
       ...letters(stored),
@@ -36,6 +37,12 @@ export function happeningsOf(definition: Definition, stored: Stored): readonly H
     ]),
     ...losses(stored.instance),
   ];
+}
+
+/** The instance is given a slot; nobody else is there to take it. */
+function admissions({ instance: { snapshot } }: Stored): readonly Signal[] {
+  const { slot, slotRequests: request } = snapshot;
+  return slot === "WANTED" ? [{ kind: "admitted", request }] : [];
 }
 
 function claims({ instance, held }: Stored): readonly Happening[] {

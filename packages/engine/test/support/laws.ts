@@ -47,6 +47,7 @@ export function checkLaws(
   everyBranchHasOneToken(definition, after);
   somethingCanWakeIt(after);
   aPauseHoldsEverything(before, decision, after);
+  itRunsWithASlot(definition, decision, after);
   compensationIsTheReverseOfCompletion(definition, after);
 }
 
@@ -93,6 +94,7 @@ function nameOf(command: Command): string {
     case "reportEnd":
     case "hold":
     case "letGo":
+    case "placeSlot":
     case "settle":
       return command.kind;
   }
@@ -265,9 +267,12 @@ function somethingCanWakeIt({ instance }: Stored): void {
   // An operator can.
   if (isSettled(snapshot) || hasOpenDeadLetter(snapshot)) return;
   const live = liveOf(instance);
-  ok(live.length > 0 || snapshot.timers.includes("start"), "stuck: nothing is live");
+  const isQueued = snapshot.slot === "WANTED" || snapshot.status === "PAUSED";
+  const begins = snapshot.timers.includes("start") || (snapshot.status === "CREATED" && isQueued);
+  ok(live.length > 0 || begins || snapshot.status === "PAUSED", "stuck: nothing is live");
   for (const { phase, timers, stepId } of live) {
-    if (phase === "AWAITED" || phase === "READY") ok(timers.length > 0, `${stepId} never ends`);
+    if (phase === "AWAITED") ok(timers.length > 0, `${stepId} never ends`);
+    if (phase === "READY") ok(timers.length > 0 || isQueued, `${stepId} never begins`);
   }
   const { compensation } = snapshot;
   if (compensation?.frozen === true) {
@@ -285,7 +290,8 @@ function aPauseHoldsEverything(before: Stored, decision: Decision, after: Stored
   const steps = Object.entries(snapshot.live).flatMap(([key, { phase }]) =>
     phase === "ACTIVE" ? key : [],
   );
-  const held = snapshot.status === "PAUSED" ? [...timers, ...steps] : [];
+  const isQueued = snapshot.slot === "WANTED";
+  const held = snapshot.status === "PAUSED" ? [...timers, ...steps] : isQueued ? steps : [];
   deepStrictEqual([...after.held].toSorted(), held.toSorted());
   for (const { phase, path } of liveOf(after.instance)) {
     ok(phase !== "HELD" || snapshot.status === "PAUSED", `${path} is held, and nothing is paused`);
@@ -296,6 +302,34 @@ function aPauseHoldsEverything(before: Stored, decision: Decision, after: Stored
     strictEqual(decision.inserts.length, 0, "a step begins while the instance is paused");
   ok(!decision.commands.some(({ kind }) => kind === "dispatch"), "a job is asked for");
 }
+
+/** CONTRACT 6: a slot is held while RUNNING, and asked for whenever it could be. */
+function itRunsWithASlot(
+  { concurrency }: Definition,
+  { commands }: Decision,
+  { instance: { snapshot, executions } }: Stored,
+): void {
+  const { slot, slotRequests, status, timers, live } = snapshot;
+  if (concurrency === undefined) {
+    deepStrictEqual({ slot, slotRequests }, { slot: null, slotRequests: 0 });
+    return;
+  }
+  strictEqual(slot === "HELD", status === "RUNNING", `${status} with slot ${slot}`);
+  const phases = Object.values(live).map(({ phase }) => phase);
+  const canRun =
+    status === "CREATED"
+      ? !timers.includes("start")
+      : status === "WAITING_FOR_EVENT" && phases.some((each) => runs.has(each));
+  strictEqual(slot === "WANTED", canRun, `${status} with slot ${slot}, ${phases.join(" ")}`);
+  if (slot === "HELD") return;
+  for (const command of commands) {
+    if (command.kind !== "dispatch") continue;
+    const row = executions.get(executionKey(command.path, command.iteration));
+    ok(isTerminal(status), `${row?.stepId} is given to workers without a slot`);
+  }
+}
+
+const runs: ReadonlySet<LiveExecution["phase"]> = new Set(["ACTIVE", "READY", "HELD"]);
 
 /** PROMISES P9: latest completion first, each execution at most once, none left out unseen. */
 function compensationIsTheReverseOfCompletion(definition: Definition, { instance }: Stored): void {

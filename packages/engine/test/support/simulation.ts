@@ -455,7 +455,8 @@ function heldAfter(
   const put = (name: string, isHeld: boolean) => (isHeld ? next.add(name) : next.delete(name));
   for (const { path, iteration } of [...inserts, ...updates]) {
     const key = executionKey(path, iteration);
-    put(key, snapshot.status === "PAUSED" && snapshot.live[key]?.phase === "ACTIVE");
+    const holds = snapshot.status === "PAUSED" || snapshot.slot === "WANTED";
+    put(key, holds && snapshot.live[key]?.phase === "ACTIVE");
   }
   for (const command of commands) {
     if (command.kind === "setTimer") put(timerName(command), command.held === true);

@@ -31,7 +31,7 @@ export interface Started {
 /**
  * Starts an instance: its row, its first step and its history are one commit; the job comes after.
  *
- * @throws WorkflowNotFoundError, InvalidInputError, IdempotencyConflictError
+ * @throws WorkflowNotFoundError, InvalidInputError, IdempotencyConflictError, QueueFullError
  */
 export async function startInstance(
   services: Services,
@@ -86,7 +86,7 @@ async function createInstance(
     const assumed = await definitions.assumedLatest(...key);
     if (problemsOf(assumed, request).length === 0) {
       const commit = await draftStart(services, caller, request, idempotencyKey, assumed, true);
-      const outcome = await services.create(commit);
+      const outcome = await create(services, commit, assumed, request);
       if (outcome.kind === "idempotent") return { started: outcome };
       if (outcome.kind !== "conflict") return { commit };
     }
@@ -103,8 +103,25 @@ async function createInstance(
     throw new InvalidInputError(workflowId, problems);
   }
   const commit = await draftStart(services, caller, request, idempotencyKey, known, false);
-  const outcome = await services.create(commit);
+  const outcome = await create(services, commit, known, request);
   return outcome.kind === "idempotent" ? { started: outcome } : { commit };
+}
+
+/**
+ * One that starts later is not queued yet. How many may be is said by the latest version, whichever is
+ * started.
+ *
+ * @throws QueueFullError
+ */
+async function create(
+  services: Services,
+  commit: Commit,
+  { definition }: KnownDefinition,
+  { version }: StartRequest,
+): Promise<CommitOutcome> {
+  const isQueued = commit.decision.snapshot.slot === "WANTED";
+  const isBounded = version !== undefined || definition.concurrency?.maxQueued !== undefined;
+  return isQueued && isBounded ? services.createQueued(commit) : services.create(commit);
 }
 
 /** What was created, or what the idempotency key has started before. */

@@ -1,6 +1,7 @@
 import { resolveRetryPolicy } from "@millrace/engine";
 import type { Signal } from "@millrace/engine";
 import {
+  deleteStraySlots,
   knownQueues,
   makeMissedDue,
   orphansAmong,
@@ -10,6 +11,7 @@ import {
   takeDueSteps,
   takeLapsedSteps,
   takeUnstarted,
+  takeUntoldGrants,
   unappliedMatches,
   unmatchedEvents,
   waitsNotLookedBack,
@@ -25,6 +27,7 @@ import { deliver, startChild } from "../instances/children.ts";
 import { nudge } from "../nudge.ts";
 import { enqueueDue, perform, performAll } from "../perform.ts";
 import type { Services } from "../services.ts";
+import { tellGranted } from "./grant.ts";
 import { each, kind } from "./kind.ts";
 import type { Kind } from "./kind.ts";
 
@@ -147,6 +150,25 @@ const childSignals = kind({
     ),
 });
 
+/** Slots that were given to instances which nobody came to tell. */
+const grants = kind({
+  name: "grants",
+  find: ({ database }, limit) => takeUntoldGrants(database.db, limit),
+  since: ({ grantedAt }) => grantedAt,
+  repair: (services, items) => each(services, items, (grant) => tellGranted(services, grant)),
+});
+
+/** Slots of instances that do not run: looked for at the pace of admission. */
+export const straySlots: Kind = kind({
+  name: "slots",
+  find: ({ database }, limit) => deleteStraySlots(database.db, limit),
+  since: ({ grantedAt }) => grantedAt,
+  repair: async ({ queue }, slots) => {
+    for (const { tenantId, limitKey } of slots) queue.wake.publish("slot", { tenantId, limitKey });
+    return slots.length;
+  },
+});
+
 /** Jobs that wait, and whose step has been settled or taken over: a look at some of them each time. */
 const orphans = kind({
   name: "orphans",
@@ -169,6 +191,7 @@ export const kinds: readonly Kind[] = [
   releases,
   children,
   childSignals,
+  grants,
   orphans,
 ];
 

@@ -1,5 +1,6 @@
 import type { Services } from "../services.ts";
 import { startScheduleLoop } from "./fire-schedules.ts";
+import { startAdmission } from "./admission.ts";
 import { startTimerLoop } from "./fire-timers.ts";
 import { startReconciler } from "./reconcile.ts";
 import { startConsistencySample } from "./sample-consistency.ts";
@@ -13,7 +14,10 @@ export interface SchedulerOptions {
   readonly checksPerMinute?: number;
 }
 
-/** Fires timers, makes schedules tick and mends what was left undone. Any number may run; none leads. */
+/**
+ * Fires timers, makes schedules tick, admits what waits for a slot and mends what was left undone. Any
+ * number may run; none leads.
+ */
 export async function runScheduler(
   services: Services,
   { checksPerMinute = 0 }: SchedulerOptions = {},
@@ -21,6 +25,7 @@ export async function runScheduler(
   const loops = [
     startTimerLoop(services),
     startScheduleLoop(services),
+    startAdmission(services),
     startReconciler(services),
     ...(checksPerMinute > 0 ? [startConsistencySample(services, checksPerMinute)] : []),
   ];

@@ -19,6 +19,19 @@ export type Reason =
     }
   | { readonly kind: "STARTS_LATER"; readonly until: Date }
   | {
+      /** It can run, and waits for a slot under the limit of its workflow. */
+      readonly kind: "LIMIT";
+      readonly limitKey: string;
+      readonly limit: number;
+      /** Slots that are taken. */
+      readonly taken: number;
+      /** From 1; null: it has been given its slot just now. */
+      readonly position: number | null;
+      /** How many wait, this one among them. */
+      readonly queued: number;
+      readonly since: Date;
+    }
+  | {
       readonly kind: "PAUSED";
       readonly by: string;
       readonly reason: string | null;

@@ -1,8 +1,15 @@
 import { hasOpenDeadLetter, isSettled, isUnheldTimer } from "@millrace/engine";
 import type { Pause, Snapshot } from "@millrace/engine";
-import { listDeadLetters, liveWorkers, readInstance } from "@millrace/store";
+import {
+  listDeadLetters,
+  liveWorkers,
+  queuePlace,
+  readInstance,
+  typeLimitKey,
+} from "@millrace/store";
 import type { InstanceRead } from "@millrace/store";
 import { InstanceNotFoundError } from "../errors.ts";
+import { limitOf } from "../instances/limit.ts";
 import type { Caller, Services } from "../services.ts";
 import type { Reason } from "./reason.ts";
 import { stepReason } from "./step-reason.ts";
@@ -53,7 +60,33 @@ export async function whyInstance(
     ),
   );
   const steps = read.steps.flatMap((step) => stepReason(step, read, workers) ?? []);
-  return { snapshot, at, reasons: [...startReason(read), ...steps, ...waiting] };
+  const limits = await limitReason(services, snapshot);
+  return { snapshot, at, reasons: [...limits, ...startReason(read), ...steps, ...waiting] };
+}
+
+async function limitReason(
+  services: Services,
+  { tenantId, id, workflowId, slot }: Snapshot,
+): Promise<readonly Reason[]> {
+  if (slot !== "WANTED") return [];
+  const limitKey = typeLimitKey(workflowId);
+  const limit = { tenantId, limitKey };
+  const { slots, queue } = await limitOf(services, limit);
+  const place = await queuePlace(services.database.db, limit, id, queue);
+  if (place === undefined) return [];
+  const { status, wantedAt: since, position, queued, taken } = place;
+  const isQueued = status === "WANTED";
+  return [
+    {
+      kind: "LIMIT",
+      limitKey,
+      limit: slots,
+      taken,
+      position: isQueued ? position : null,
+      queued,
+      since,
+    },
+  ];
 }
 
 async function deadLetterReason(

@@ -4,6 +4,7 @@ import { childWrites } from "./child-writes.ts";
 import { commitSource, insertHistory, keyColumns } from "./commit-row.ts";
 import type { Draft } from "./draft.ts";
 import { isWritten, openParameters, ownedSource, samePlace } from "./parameters.ts";
+import { slotWrites } from "./slot-writes.ts";
 import type { From, Statement } from "./parameters.ts";
 
 /**
@@ -53,6 +54,7 @@ export function commitStatement(
   const free = parameters.addRows(freeWaits, (draft) => draft.freeWaits);
   const { sections, remember } = childWrites(parameters, drafts, shapesOf);
   const signals = childSignalWrites(parameters);
+  const slots = slotWrites(parameters);
   const lock = locks === "skip" ? "skip locked" : "";
 
   const text = `with locked as materialized (
@@ -84,7 +86,7 @@ export function commitStatement(
       completed_at = x.completed_at
     from ${commits("x")}
     where ${isWritten} and i.tenant_id = x.tenant_id and i.id = x.instance_id),
-  ${[...sections, ...signals, insertHistory(commits)].join(",\n  ")}
+  ${[...sections, ...signals, ...slots, insertHistory(commits)].join(",\n  ")}
   select ixs as written from go`;
 
   return parameters.statement(`commit_${locks}`, text, remember);

@@ -8,6 +8,7 @@ import { childWrites } from "./child-writes.ts";
 import { commitSource, insertHistory, keyColumns } from "./commit-row.ts";
 import type { Draft } from "./draft.ts";
 import { isWritten, openParameters, ownedSource } from "./parameters.ts";
+import { slotWrites } from "./slot-writes.ts";
 import type { From, Owned, Statement } from "./parameters.ts";
 
 /**
@@ -37,6 +38,7 @@ export function createStatement(drafts: readonly Draft[], shapesOf: Db | undefin
   );
   const { sections, remember } = childWrites(parameters, drafts, shapesOf);
   const signals = childSignalWrites(parameters);
+  const slots = slotWrites(parameters);
 
   const text = `with ${assumed ? `${findOutdated(assumed)},` : ""}
   ${keys ? `${insertKeys(keys("x"), isCurrent)},` : ""}
@@ -64,7 +66,7 @@ export function createStatement(drafts: readonly Draft[], shapesOf: Db | undefin
     select coalesce(array_agg(x.ix), '{}') as ixs from ${commits("x", keyColumns)}
     where x.instance_id = any ((select array_agg(id) from created)::uuid[])),
   ${begins ? `${markBegun(begins)},` : ""}
-  ${[...sections, ...signals, insertHistory(commits)].join(",\n  ")}
+  ${[...sections, ...signals, ...slots, insertHistory(commits)].join(",\n  ")}
   select ixs as written from go`;
 
   return parameters.statement("create", text, remember);

@@ -4,6 +4,7 @@ import {
   blankSnapshot,
   encodeFrontier,
   executionKey,
+  isHeldBack,
   signalsToKeep,
   storedSignal,
 } from "@millrace/engine";
@@ -17,6 +18,8 @@ import type {
 } from "@millrace/engine";
 import type { Carry, Commit, Key, ReceivedSignal } from "../commit.ts";
 import { jsonText, keyHashOf } from "../json.ts";
+import { slotChangesOf } from "./slot-writes.ts";
+import type { SlotChange } from "./slot-writes.ts";
 
 /** A commit as the rows that it is written with. */
 export interface Draft extends Key {
@@ -46,6 +49,8 @@ export interface Draft extends Key {
   readonly opensLetter: CommandOf<"openDeadLetter"> | undefined;
   readonly resolvesLetter: CommandOf<"resolveDeadLetter"> | undefined;
   readonly settles: boolean;
+  /** One at most. */
+  readonly slots: readonly SlotChange[];
   readonly starts: readonly CommandOf<"startChild">[];
   readonly sends: readonly ChildSignalInsert[];
   readonly received: readonly ReceivedSignal[];
@@ -207,6 +212,7 @@ export function draftOf(commit: Commit): Draft {
     opensLetter: commands.find((command) => command.kind === "openDeadLetter"),
     resolvesLetter: commands.find((command) => command.kind === "resolveDeadLetter"),
     settles,
+    slots: slotChangesOf(commit),
     starts: commands.filter((command) => command.kind === "startChild"),
     sends: commands.flatMap((command) => sendOf(next, command) ?? []),
     received: commit.received ?? [],
@@ -306,9 +312,9 @@ function insertsOf({ decision, carry }: Commit): readonly StepInsert[] {
   });
 }
 
-/** Whatever a decision writes of the tasks of a paused instance is held. */
+/** Whatever a decision writes of the tasks of an instance that is held back is held. */
 function isHeldIn({ snapshot }: Commit["decision"], { path, iteration }: Place): true | undefined {
-  if (snapshot.status !== "PAUSED") return undefined;
+  if (!isHeldBack(snapshot)) return undefined;
   return snapshot.live[executionKey(path, iteration)]?.phase === "ACTIVE" || undefined;
 }
 

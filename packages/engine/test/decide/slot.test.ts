@@ -1,0 +1,269 @@
+import { expect, test } from "vitest";
+import type { HeldSignal } from "../../src/state/signal.ts";
+import { define } from "../support/definitions.ts";
+import { simulate } from "../support/simulation.ts";
+import type { Simulation } from "../support/simulation.ts";
+
+const concurrency = { limit: 1 };
+
+function admit(simulation: Simulation, request = simulation.snapshot.slotRequests) {
+  return simulation.send({ kind: "admitted", request });
+}
+
+const who = { actor: "user:ada", reason: null };
+
+function pause(simulation: Simulation) {
+  const intervention = simulation.snapshot.interventions + 1;
+  return simulation.send({ kind: "pauseRequested", intervention, until: null, ...who });
+}
+
+function resume(simulation: Simulation, held: readonly HeldSignal[] = []) {
+  const intervention = simulation.snapshot.interventions + 1;
+  return simulation.send({ kind: "resumeRequested", intervention, held, ...who });
+}
+
+const two = define({
+  concurrency,
+  steps: [{ stepId: "a", transitions: { default: "b" } }, { stepId: "b" }],
+});
+
+/** A task, a wait, and a task. */
+const around = define({
+  concurrency,
+  steps: [
+    { stepId: "a", transitions: { default: "wait" } },
+    { stepId: "wait", type: "EVENT_WAIT", eventPattern: "paid", transitions: { default: "note" } },
+    { stepId: "note", type: "SET", variables: { paid: true }, transitions: { default: "b" } },
+    { stepId: "b", totalTimeout: "PT1M" },
+  ],
+});
+
+test("an instance is CREATED until it is admitted, and gives its slot up when it ends", () => {
+  const simulation = simulate(two);
+
+  simulation.start();
+  expect(simulation.snapshot).toMatchObject({ status: "CREATED", slot: "WANTED", startedAt: null });
+  expect(simulation.statuses()).toEqual({});
+
+  admit(simulation);
+  expect(simulation.snapshot).toMatchObject({ status: "RUNNING", slot: "HELD" });
+  simulation.succeed("a");
+  expect(simulation.snapshot.slot).toBe("HELD");
+  simulation.succeed("b");
+  expect(simulation.snapshot).toMatchObject({ status: "COMPLETED", slot: null });
+});
+
+test("one that starts later asks for a slot when its time has come", () => {
+  const simulation = simulate(two);
+  simulation.send({ kind: "scheduled", startAt: new Date("2026-03-01T13:00:00Z") });
+  expect(simulation.snapshot.slot).toBeNull();
+
+  simulation.elapse("PT1H");
+
+  expect(simulation.snapshot).toMatchObject({ status: "CREATED", slot: "WANTED" });
+  admit(simulation);
+  expect(simulation.statuses()).toEqual({ a: "PENDING" });
+});
+
+test("an admission of an earlier request, or a second one, changes nothing", () => {
+  const simulation = simulate(around);
+  simulation.start();
+  admit(simulation);
+  simulation.succeed("a");
+  simulation.publish("paid");
+
+  expect(admit(simulation, 1).entries).toEqual([]);
+  expect(admit(simulation, 2).entries).not.toEqual([]);
+  expect(admit(simulation, 2).entries).toEqual([]);
+});
+
+test("while it waits it has no slot; its event is applied at once, and the task after it needs one", () => {
+  const simulation = simulate(around);
+  simulation.start();
+  admit(simulation);
+  simulation.succeed("a");
+  expect(simulation.snapshot).toMatchObject({ status: "WAITING_FOR_EVENT", slot: null });
+
+  simulation.publish("paid");
+  expect(simulation.snapshot).toMatchObject({
+    status: "WAITING_FOR_EVENT",
+    slot: "WANTED",
+    variables: { paid: true },
+  });
+  expect(simulation.statuses()).toEqual({ a: "COMPLETED", wait: "COMPLETED", note: "COMPLETED" });
+
+  // The clocks of the task begin with it.
+  simulation.elapse("PT1H");
+  admit(simulation);
+  expect(simulation.snapshot).toMatchObject({ status: "RUNNING", slot: "HELD" });
+  expect(simulation.statuses()["b"]).toBe("PENDING");
+});
+
+test("what ends without another task needs no slot again", () => {
+  const simulation = simulate(
+    define({
+      concurrency,
+      steps: [
+        {
+          stepId: "wait",
+          type: "EVENT_WAIT",
+          eventPattern: "paid",
+          transitions: { default: "end" },
+        },
+        { stepId: "end", type: "END", outcome: "COMPLETED", output: "done" },
+      ],
+    }),
+  );
+  simulation.start();
+  admit(simulation);
+
+  simulation.publish("paid");
+
+  expect(simulation.snapshot).toMatchObject({ status: "COMPLETED", slotRequests: 1 });
+});
+
+test("a branch that runs keeps the slot, whatever waits beside it", () => {
+  const simulation = simulate(
+    define({
+      concurrency,
+      steps: [
+        {
+          stepId: "all",
+          type: "PARALLEL",
+          branches: [
+            { name: "t", steps: [{ stepId: "task" }] },
+            { name: "w", steps: [{ stepId: "wait", type: "EVENT_WAIT", eventPattern: "paid" }] },
+          ],
+        },
+      ],
+    }),
+  );
+  simulation.start();
+  admit(simulation);
+  expect(simulation.snapshot).toMatchObject({ status: "RUNNING", slot: "HELD" });
+
+  simulation.succeed("task");
+
+  expect(simulation.snapshot).toMatchObject({ status: "WAITING_FOR_EVENT", slot: null });
+});
+
+test("a pause gives the slot up; what was scheduled is held until it is admitted again", () => {
+  const simulation = simulate(two);
+  simulation.start();
+  admit(simulation);
+  pause(simulation);
+  expect(simulation.snapshot).toMatchObject({ status: "PAUSED", slot: null });
+
+  const resumed = resume(simulation);
+  expect(simulation.snapshot).toMatchObject({ status: "WAITING_FOR_EVENT", slot: "WANTED" });
+  expect(resumed.commands).toContainEqual({ kind: "letGo", executions: [], timers: [] });
+
+  const admitted = admit(simulation);
+  expect(admitted.commands).toEqual([
+    { kind: "letGo", executions: [{ path: "a", iteration: 1 }], timers: [] },
+  ]);
+  simulation.succeed("a");
+  simulation.succeed("b");
+  expect(simulation.snapshot.status).toBe("COMPLETED");
+});
+
+test("what ran on through a pause may end before it is admitted: its result is kept, and no other task begins", () => {
+  const simulation = simulate(two);
+  simulation.start();
+  admit(simulation);
+  simulation.claim("a");
+  pause(simulation);
+  resume(simulation);
+
+  const { commands } = simulation.succeed("a");
+
+  expect(commands).toEqual([]);
+  expect(simulation.statuses()).toEqual({ a: "COMPLETED" });
+  expect(simulation.snapshot).toMatchObject({ status: "WAITING_FOR_EVENT", slot: "WANTED" });
+  admit(simulation);
+  expect(simulation.statuses()).toEqual({ a: "COMPLETED", b: "PENDING" });
+});
+
+test("one that is paused before it is admitted is queued again when it resumes", () => {
+  const simulation = simulate(two);
+  simulation.start();
+  pause(simulation);
+  expect(simulation.snapshot).toMatchObject({ status: "PAUSED", slot: null });
+  expect(admit(simulation).entries).toEqual([]);
+
+  resume(simulation);
+
+  expect(simulation.snapshot).toMatchObject({ status: "CREATED", slot: "WANTED", slotRequests: 2 });
+});
+
+test.each([
+  ["before it is admitted", (_: Simulation) => {}],
+  ["while it runs", (simulation: Simulation) => admit(simulation)],
+  [
+    "while it waits for a slot again",
+    (simulation: Simulation) => {
+      admit(simulation);
+      simulation.succeed("a");
+      simulation.publish("paid");
+    },
+  ],
+])("a cancel %s takes its slot or its place, and works at once", (_when, lead) => {
+  const simulation = simulate(around);
+  simulation.start();
+  lead(simulation);
+
+  simulation.cancel();
+
+  expect(simulation.snapshot).toMatchObject({ status: "CANCELLED", slot: null, live: {} });
+});
+
+test("a retry of a failed instance asks for a slot, and what undoes it needs none", () => {
+  const simulation = simulate(
+    define({
+      concurrency,
+      retry: { maxAttempts: 1 },
+      compensateOnFailure: false,
+      steps: [{ stepId: "a", transitions: { default: "b" } }, { stepId: "b" }],
+      compensationSteps: [{ stepId: "undo", compensationFor: "a" }],
+    }),
+  );
+  simulation.start();
+  admit(simulation);
+  simulation.succeed("a");
+  simulation.fail("b");
+  expect(simulation.snapshot).toMatchObject({ status: "FAILED", slot: null });
+
+  const intervention = simulation.snapshot.interventions + 1;
+  simulation.send({ kind: "retryRequested", intervention, fromStepId: null, ...who });
+  expect(simulation.snapshot).toMatchObject({ status: "WAITING_FOR_EVENT", slot: "WANTED" });
+  admit(simulation);
+  expect(simulation.statuses()["b"]).toBe("PENDING");
+
+  simulation.cancel();
+  expect(simulation.snapshot).toMatchObject({ status: "CANCELLED", slot: null });
+  expect(simulation.statuses()["undo"]).toBe("PENDING");
+});
+
+test("a parent gives its slot up while it waits for its child", () => {
+  const simulation = simulate(
+    define({
+      concurrency,
+      steps: [
+        {
+          stepId: "child",
+          type: "SUB_WORKFLOW",
+          workflowId: "other",
+          transitions: { default: "b" },
+        },
+        { stepId: "b" },
+      ],
+    }),
+  );
+  simulation.start();
+  admit(simulation);
+  expect(simulation.snapshot).toMatchObject({ status: "WAITING_FOR_EVENT", slot: null });
+
+  simulation.endChild("child");
+
+  expect(simulation.snapshot).toMatchObject({ slot: "WANTED", slotRequests: 2 });
+});

@@ -1,0 +1,57 @@
+import { grantSlots } from "@millrace/store";
+import type { Grant, LimitRef } from "@millrace/store";
+import { advance } from "../advance.ts";
+import { InstanceNotFoundError } from "../errors.ts";
+import { limitOf } from "../instances/limit.ts";
+import { perform } from "../perform.ts";
+import type { Services } from "../services.ts";
+
+/** Granted in one transaction, and told side by side. */
+const batchSize = 100;
+
+/** Gives away what slots are free under a limit, and tells those that got them. */
+export async function grantFree(services: Services, limit: LimitRef): Promise<void> {
+  const { slots, queue } = await limitOf(services, limit);
+  for (;;) {
+    const options = { limit: slots, queue, most: batchSize };
+    const grants = await grantSlots(services.database.db, limit, options);
+    await Promise.all(grants.map((grant) => tryToTell(services, grant)));
+    if (grants.length < batchSize) return;
+  }
+}
+
+/** What is granted stays granted: the reconciler tells those that could not be told now. */
+async function tryToTell(services: Services, grant: Grant): Promise<void> {
+  try {
+    await tellGranted(services, grant);
+  } catch (error) {
+    const { instanceId } = grant;
+    services.log.warn({ err: error, instanceId }, "not told of its slot; it is tried again");
+  }
+}
+
+/**
+ * Tells an instance that it has the slot it has asked for. One that does not want it any more has given
+ * it up by the commit that made it so.
+ *
+ * @returns False where there was nobody to tell.
+ */
+export async function tellGranted(services: Services, grant: Grant): Promise<boolean> {
+  const { tenantId, instanceId, request, wantedAt, grantedAt } = grant;
+  try {
+    const advanced = await advance(
+      services,
+      { tenantId, instanceId },
+      { actor: "admission", cause: "admission", signals: () => [{ kind: "admitted", request }] },
+    );
+    if (advanced.kind !== "committed") return false;
+    const workflow = advanced.before.workflowId;
+    const waitedMs = grantedAt.getTime() - wantedAt.getTime();
+    services.metrics.admissionWait.observe({ workflow }, Math.max(0, waitedMs) / 1_000);
+    await perform(services, advanced.commit);
+    return true;
+  } catch (error) {
+    if (error instanceof InstanceNotFoundError) return false;
+    throw error;
+  }
+}

@@ -1,0 +1,134 @@
+import type { Snapshot } from "@millrace/engine";
+import { typeLimitKey } from "../limit-key.ts";
+import type { Draft } from "./draft.ts";
+import { isWritten, ownedSource } from "./parameters.ts";
+import type { From, Parameters } from "./parameters.ts";
+
+/**
+ * What a commit writes of the instance's place under the limit of its workflow: none of this where
+ * there is no limit. The row is its own alone, and admission waits for none that it holds, so that
+ * commits wait for it a moment at most.
+ */
+export interface SlotChange {
+  /** "put": the row is there from then on, whatever was there before. */
+  readonly kind: "put" | "hold" | "giveUp" | "reorder";
+  readonly limitKey: string;
+  readonly status: "WANTED" | "HELD";
+  readonly request: number;
+  readonly hasRun: boolean;
+  readonly priority: number;
+  /** Of a first commit; an instance that exists has its own. */
+  readonly deadline: Date | null;
+}
+
+export function slotChangesOf({ previous, decision, create }: Draft["commit"]): SlotChange[] {
+  const { snapshot, commands } = decision;
+  const isMended = commands.some(({ kind }) => kind === "placeSlot");
+  const kind = isMended ? mendingOf(snapshot) : changeOf(previous, snapshot);
+  if (kind === undefined) return [];
+  const { workflowId, slotRequests: request, priority, slot } = snapshot;
+  return [
+    {
+      kind,
+      limitKey: typeLimitKey(workflowId),
+      status: slot ?? "WANTED",
+      request,
+      hasRun: snapshot.status !== "CREATED",
+      priority,
+      deadline: create?.deadline ?? null,
+    },
+  ];
+}
+
+function mendingOf({ slot }: Snapshot): SlotChange["kind"] {
+  return slot === null ? "giveUp" : "put";
+}
+
+function changeOf(before: Snapshot, after: Snapshot): SlotChange["kind"] | undefined {
+  if (before.slot === null && after.slot === null) return undefined;
+  if (after.slot === null) return "giveUp";
+  if (before.slot !== after.slot) return after.slot === "WANTED" ? "put" : "hold";
+  if (before.slotRequests !== after.slotRequests) return "put";
+  return before.priority === after.priority ? undefined : "reorder";
+}
+
+export function slotWrites(parameters: Parameters): readonly string[] {
+  const rowsOf = (kind: SlotChange["kind"]) => (draft: Draft) =>
+    draft.slots.filter((change) => change.kind === kind);
+  const puts = parameters.addRows(whole, rowsOf("put"));
+  const holds = parameters.addRows(taken, rowsOf("hold"));
+  const givesUp = parameters.addRows(places, rowsOf("giveUp"));
+  const reorders = parameters.addRows(ordered, rowsOf("reorder"));
+  return [
+    ...(puts === undefined ? [] : [putSlots(puts)]),
+    ...(holds === undefined ? [] : [holdSlots(holds)]),
+    ...(givesUp === undefined ? [] : [deleteSlots(givesUp)]),
+    ...(reorders === undefined ? [] : [reorderSlots(reorders)]),
+  ];
+}
+
+/** Where it has given its slot up and asks for one again in a single commit, the row is there. */
+function putSlots(from: From): string {
+  return `put_slots as (
+    insert into limit_slots (
+      tenant_id, limit_key, instance_id, status, request, has_run, priority, deadline, wanted_at)
+    select ${from.tenantId}, x.limit_key, ${from.instanceId}, x.status, x.request, x.has_run, x.priority,
+      coalesce(x.deadline, (select i.deadline from workflow_instances i
+        where i.tenant_id = ${from.tenantId} and i.id = ${from.instanceId})),
+      statement_timestamp()
+    from ${from("x")}
+    where ${isWritten}
+    on conflict (tenant_id, limit_key, instance_id) do update
+    set status = excluded.status, request = excluded.request, has_run = excluded.has_run,
+      priority = excluded.priority, deadline = excluded.deadline, wanted_at = excluded.wanted_at,
+      granted_at = null, look_at = null)`;
+}
+
+const place = {
+  limit_key: { type: "text", of: ({ limitKey }: SlotChange) => limitKey },
+} as const;
+
+const request = {
+  request: { type: "integer", of: (change: SlotChange) => change.request },
+} as const;
+
+const priority = {
+  priority: { type: "integer", of: (change: SlotChange) => change.priority },
+} as const;
+
+const whole = ownedSource<SlotChange>({
+  ...place,
+  status: { type: "text", of: ({ status }) => status },
+  ...request,
+  ...priority,
+  has_run: { type: "boolean", of: ({ hasRun }) => hasRun },
+  deadline: { type: "timestamptz", of: ({ deadline }) => deadline },
+});
+
+/** It takes note of what was granted. */
+function holdSlots(from: From): string {
+  return `holding as (
+    update limit_slots l set status = 'HELD', look_at = null from ${from("x")}
+    where ${isWritten} and ${sameSlot(from)} and l.request = x.request)`;
+}
+
+const taken = ownedSource<SlotChange>({ ...place, ...request });
+
+function deleteSlots(from: From): string {
+  return `given_up as (
+    delete from limit_slots l using ${from("x")} where ${isWritten} and ${sameSlot(from)})`;
+}
+
+const places = ownedSource<SlotChange>(place);
+
+function reorderSlots(from: From): string {
+  return `reordered as (
+    update limit_slots l set priority = x.priority from ${from("x")}
+    where ${isWritten} and ${sameSlot(from)})`;
+}
+
+const ordered = ownedSource<SlotChange>({ ...place, ...priority });
+
+function sameSlot({ tenantId, instanceId }: From): string {
+  return `l.tenant_id = ${tenantId} and l.limit_key = x.limit_key and l.instance_id = ${instanceId}`;
+}
