@@ -82,6 +82,11 @@ const definitions = [
     steps: [{ stepId: "no", type: "TASK", taskId: "fail", retry: { maxAttempts: 1 } }],
   },
   { id: "idle", steps: [{ stepId: "work", type: "TASK", taskId: "noop", queue: "idle" }] },
+  {
+    id: "queued",
+    concurrency: { limit: 1 },
+    steps: [{ stepId: "work", type: "TASK", taskId: "noop" }],
+  },
   { id: "doomed", steps: [{ stepId: "rest", type: "DELAY", duration: "P1D" }] },
   { id: "parent", steps: [{ stepId: "child", type: "SUB_WORKFLOW", workflowId: "wait" }] },
   {
@@ -102,7 +107,7 @@ const definitions = [
 /** What is done to an instance, what must be found of it, and whether it can be mended. */
 interface Damage {
   readonly name: string;
-  readonly of: "wait" | "task" | "parent" | "emits" | "chain" | "fails";
+  readonly of: "wait" | "task" | "parent" | "emits" | "chain" | "fails" | "queued";
   /** `$1` is the instance. */
   readonly sql: readonly string[];
   readonly codes: readonly ConsistencyCode[];
@@ -470,6 +475,31 @@ const damages: readonly Damage[] = [
       values ('default', $1, 'fails', 1, 'no', 1, 'no', 1, '{}', '[]', 'OPEN', now())`,
     ],
     codes: ["DEAD_LETTER_STRAY"],
+    isRepaired: true,
+  },
+  {
+    name: "the place in the queue of a limit is deleted",
+    of: "queued",
+    sql: ["delete from limit_slots where instance_id = $1"],
+    codes: ["SLOT_MISSING", "STUCK"],
+    isRepaired: true,
+  },
+  {
+    name: "a slot answers another request than that of the instance",
+    of: "queued",
+    sql: ["update limit_slots set request = 7 where instance_id = $1"],
+    codes: ["SLOT_DIFFERS"],
+    isRepaired: true,
+  },
+  {
+    name: "a slot is taken by an instance without a limit",
+    of: "task",
+    sql: [
+      `insert into limit_slots (tenant_id, limit_key, instance_id, status, request, has_run, priority,
+        wanted_at, granted_at)
+      values ('default', 'type:task', $1, 'HELD', 1, true, 0, now(), now())`,
+    ],
+    codes: ["SLOT_STRAY"],
     isRepaired: true,
   },
 ];

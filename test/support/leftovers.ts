@@ -103,6 +103,9 @@ const leftRows = `
     from step_executions s join ended e on (e.tenant_id, e.id) = (s.tenant_id, s.instance_id)
     where s.look_at is not null or s.due_at is not null
   union all
+  select l.status || ' slot of ' || l.instance_id
+    from limit_slots l join ended e on (e.tenant_id, e.id) = (l.tenant_id, l.instance_id)
+  union all
   select 'unmatched event ' || id from events where matched_at is null
   union all
   select 'event not handed on ' || event_id from event_releases

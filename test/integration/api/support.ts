@@ -37,21 +37,25 @@ export interface TestApiOptions {
   readonly tasks?: readonly string[];
   readonly databaseUrl?: string;
   readonly redisUrl?: string;
+  /** In place of ones of its own, and closed with it. */
+  readonly services?: Services;
 }
 
 /** The API over a database of its own, in this process. */
 export async function openTestApi(options: TestApiOptions = {}): Promise<TestApi> {
   const database = options.databaseUrl === undefined ? await createDatabase() : undefined;
   const redis = await createKeyPrefix();
-  const services = await openServices({
-    name: "api",
-    databaseUrl: options.databaseUrl ?? database?.url ?? "",
-    redisUrl: options.redisUrl ?? redis.url,
-    queueBackend: "redis",
-    keyPrefix: redis.prefix,
-    poolSize: 10,
-    logLevel: "silent",
-  });
+  const services =
+    options.services ??
+    (await openServices({
+      name: "api",
+      databaseUrl: options.databaseUrl ?? database?.url ?? "",
+      redisUrl: options.redisUrl ?? redis.url,
+      queueBackend: "redis",
+      keyPrefix: redis.prefix,
+      poolSize: 10,
+      logLevel: "silent",
+    }));
   const running = options.isWorking
     ? [
         await runScheduler(services),

@@ -1,0 +1,383 @@
+import { CompiledQuery } from "kysely";
+import { closeServices, openServices, runScheduler, runWorker } from "@millrace/runtime";
+import type { RunningScheduler, RunningWorker, Services } from "@millrace/runtime";
+import { createDatabase, createKeyPrefix, eventually } from "@millrace/testkit";
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
+import { occupation } from "../support/occupation.ts";
+import { openTestApi } from "./api/support.ts";
+import type { TestApi } from "./api/support.ts";
+
+// Limits of a workflow (CONTRACT 6, PROMISES P10): one API, and two schedulers and two workers with
+// connections of their own, all in this process. The task says who is at it.
+
+const tasks = [new URL("../support/tasks/occupy.mjs", import.meta.url).pathname];
+const at = occupation();
+
+let api: TestApi;
+let database: Awaited<ReturnType<typeof createDatabase>>;
+let redis: Awaited<ReturnType<typeof createKeyPrefix>>;
+const others: Services[] = [];
+const workers: RunningWorker[] = [];
+let schedulers: RunningScheduler[] = [];
+
+beforeAll(async () => {
+  database = await createDatabase();
+  redis = await createKeyPrefix();
+  for (const name of ["one", "two"]) others.push(await openRuntime(name));
+  api = await openTestApi({ databaseUrl: database.url, services: await openRuntime("api") });
+  for (const services of others) {
+    workers.push(
+      await runWorker(services, { tasks, queues: ["default"], concurrency: 20, graceMs: 0 }),
+    );
+  }
+  await startSchedulers();
+});
+
+afterAll(async () => {
+  await stopSchedulers();
+  for (const worker of workers) await worker.close();
+  await api?.close();
+  for (const services of others) await closeServices(services);
+  await redis?.flush();
+  await database?.drop();
+});
+
+beforeEach(() => {
+  Object.assign(at, { most: 0, began: [], isHeld: false });
+});
+
+/** Whatever was held goes on, everything ends, and nothing of it is left under a limit. */
+afterEach(async () => {
+  at.isHeld = false;
+  at.now.clear();
+  for (const { id } of await instancesIn("CREATED,RUNNING,WAITING_FOR_EVENT,PAUSED")) {
+    await api.call("POST", `/v1/instances/${id}/cancel`, { reason: "the test is over" });
+  }
+  expect(await query("select * from limit_slots")).toEqual([]);
+});
+
+const occupy = (stepId: string, next?: string) => ({
+  stepId,
+  type: "TASK",
+  taskId: "occupy",
+  retry: { maxAttempts: 1 },
+  ...(next !== undefined && { transitions: { default: next } }),
+});
+
+const wait = { stepId: "wait", type: "EVENT_WAIT", eventPattern: "go.${ workflow.instance.id }" };
+
+test("with two schedulers and two workers a limit is reached and never exceeded, and all come through", async () => {
+  await register("crowd", {
+    concurrency: { limit: 3 },
+    steps: [
+      occupy("first", "pause"),
+      { stepId: "pause", type: "DELAY", duration: "PT0.02S", transitions: { default: "second" } },
+      occupy("second"),
+    ],
+  });
+
+  const ids = await startMany("crowd", 30, { ms: 5 });
+
+  await Promise.all(ids.map((id) => ended(id, "COMPLETED")));
+  expect(at.most).toBe(3);
+  expect(at.began).toHaveLength(60);
+});
+
+test("one that waits lends its slot to those that are queued, and goes before them when it can run", async () => {
+  await register("lender", {
+    concurrency: { limit: 1 },
+    steps: [occupy("a", "wait"), { ...wait, transitions: { default: "b" } }, occupy("b")],
+  });
+  const first = await start("lender");
+  await status(first, "WAITING_FOR_EVENT");
+  at.isHeld = true;
+  const second = await start("lender");
+  await working(second);
+  const third = await start("lender");
+
+  await publish(first);
+  const reason = await limitOf(first);
+  expect(reason).toMatchObject({ limitKey: "type:lender", limit: 1, taken: 1, position: 1 });
+  expect(reason.message).toContain("at place 1 of 2");
+  expect(await limitOf(third)).toMatchObject({ position: 2, queued: 2 });
+  expect(await statusOf(first)).toBe("WAITING_FOR_EVENT");
+  expect(await statusOf(third)).toBe("CREATED");
+
+  at.now.delete(second);
+  await working(first);
+  at.now.delete(first);
+  await ended(first, "COMPLETED");
+  await working(third);
+  expect(at.began).toEqual([first, second, first, third]);
+  expect(at.most).toBe(1);
+});
+
+test("a pause, a cancel and a failure give their slots to others; a resume and a retry wait for one", async () => {
+  await register("verbs", { concurrency: { limit: 1 }, steps: [occupy("a", "b"), occupy("b")] });
+  at.isHeld = true;
+  const [paused, cancelled, failing, last] = [
+    await start("verbs"),
+    await start("verbs"),
+    await start("verbs", { failing: true }),
+    await start("verbs"),
+  ];
+  await working(paused);
+
+  await verb(paused, "pause");
+  await working(cancelled);
+  await verb(paused, "resume");
+  expect(await limitOf(paused)).toMatchObject({ position: 1, queued: 3 });
+  // It runs on, and what would follow is not begun.
+  at.now.delete(paused);
+  await eventually(
+    "its first step",
+    async () => (await get(paused)).state.steps.a.status === "COMPLETED",
+  );
+  expect((await get(paused)).state.steps.b).toBeUndefined();
+
+  await verb(cancelled, "cancel");
+  await working(paused);
+  at.now.delete(paused);
+  await working(failing);
+  at.now.delete(failing);
+  await ended(failing, "FAILED");
+  await working(last);
+  await verb(failing, "retry");
+  expect(await limitOf(failing)).toMatchObject({ position: 1, queued: 1 });
+
+  at.isHeld = false;
+  at.now.delete(last);
+  await ended(last, "COMPLETED");
+  await eventually("it to fail again", async () => (await get(failing)).status === "FAILED");
+  await ended(paused, "COMPLETED");
+});
+
+test("who is first is said by the queue, a patch moves along in it, and a new version changes the limit", async () => {
+  const steps = [occupy("a")];
+  await register("urgent", { concurrency: { limit: 1 }, steps });
+  at.isHeld = true;
+  const blocker = await start("urgent");
+  await working(blocker);
+  const low = await start("urgent", {}, { priority: -5, deadline: "2030-01-01T00:00:00Z" });
+  const normal = await start("urgent", {}, { deadline: "2031-01-01T00:00:00Z" });
+  const high = await start("urgent", {}, { priority: 5 });
+  expect(await placesOf(low, normal, high)).toEqual([3, 2, 1]);
+
+  await patch(low, { priority: 10 });
+  expect(await placesOf(low, normal, high)).toEqual([1, 3, 2]);
+
+  await register("urgent", { concurrency: { limit: 1, queue: "FIFO" }, steps });
+  expect(await placesOf(low, normal, high)).toEqual([1, 2, 3]);
+
+  await register("urgent", { concurrency: { limit: 1, queue: "DEADLINE" }, steps });
+  await patch(high, { deadline: "2029-01-01T00:00:00Z" });
+  expect(await placesOf(low, normal, high)).toEqual([2, 3, 1]);
+  at.now.delete(blocker);
+  await working(high);
+
+  await register("urgent", { concurrency: { limit: 3, queue: "DEADLINE" }, steps });
+  await working(low);
+  await working(normal);
+  expect(at.most).toBe(3);
+});
+
+test("beyond maxQueued a start is refused with 429, alone and among others, and never too early or too late", async () => {
+  await register("short", { concurrency: { limit: 1, maxQueued: 2 }, steps: [occupy("a")] });
+  at.isHeld = true;
+  const body = { workflowId: "short" };
+  const key = { "idempotency-key": "the first" };
+  const first = await api.call("POST", "/v1/instances", body, key);
+
+  const answers = await Promise.all(
+    Array.from({ length: 10 }, () => api.call("POST", "/v1/instances", body)),
+  );
+  expect(answers.filter(({ status: code }) => code === 201)).toHaveLength(2);
+  const refused = answers.find(({ status: code }) => code === 429);
+  expect(refused?.body).toMatchObject({
+    code: "TOO_MANY_QUEUED",
+    title: "Too many instances are queued",
+  });
+  expect(Number(refused?.headers.get("retry-after"))).toBeGreaterThan(0);
+  // One that is there already is not refused.
+  expect((await api.call("POST", "/v1/instances", body, key)).status).toBe(200);
+
+  await working(first.body.id);
+  at.now.delete(first.body.id);
+  await ended(first.body.id, "COMPLETED");
+  await eventually("another one to be admitted", async () => at.now.size === 1);
+  const { body: batch } = await api.call("POST", "/v1/instances:batch", [body, body]);
+  expect(batch.results.map((result: { status: number }) => result.status).toSorted()).toEqual([
+    201, 429,
+  ]);
+});
+
+test("parents and children of one limit do not wait for each other", async () => {
+  await register("family", {
+    concurrency: { limit: 1 },
+    inputSchema: {
+      type: "object",
+      properties: { depth: { type: "integer" } },
+      required: ["depth"],
+    },
+    steps: [
+      {
+        stepId: "child",
+        condition: "input.depth > 0",
+        type: "SUB_WORKFLOW",
+        workflowId: "family",
+        input: { depth: "${ input.depth - 1 }" },
+        transitions: { default: "work" },
+      },
+      occupy("work"),
+    ],
+  });
+
+  const [one, two] = await Promise.all([
+    start("family", { depth: 2 }),
+    start("family", { depth: 1 }),
+  ]);
+
+  await ended(one, "COMPLETED");
+  await ended(two, "COMPLETED");
+  expect(at.most).toBe(1);
+  expect(at.began).toHaveLength(5);
+});
+
+test("an admitter that dies before its commit has granted nothing, one that dies after it is made up for", async () => {
+  await register("orphan", { concurrency: { limit: 1 }, steps: [occupy("a")] });
+  await stopSchedulers();
+  const id = await start("orphan");
+
+  const grant = "update limit_slots set status = 'GRANTED', granted_at = now(), look_at = now()";
+  const { db } = api.services.database;
+  await expect(
+    db.transaction().execute(async (trx) => {
+      await trx.executeQuery(CompiledQuery.raw(grant));
+      await trx.executeQuery(CompiledQuery.raw("select pg_terminate_backend(pg_backend_pid())"));
+    }),
+  ).rejects.toThrow();
+  expect(await query("select status from limit_slots")).toEqual([{ status: "WANTED" }]);
+
+  await query(grant);
+  expect(await limitOf(id)).toMatchObject({ position: null });
+  await startSchedulers();
+  await ended(id, "COMPLETED");
+});
+
+test("a slot of an instance that does not run is given up", async () => {
+  await register("leak", { concurrency: { limit: 1 }, steps: [occupy("a")] });
+  const gone = await start("leak");
+  await ended(gone, "COMPLETED");
+  await query(`insert into limit_slots (tenant_id, limit_key, instance_id, status, request, has_run,
+      priority, wanted_at, granted_at)
+    values ('default', 'type:leak', '${gone}', 'HELD', 1, false, 0, now(), now())`);
+  const { body } = await api.call("GET", `/v1/instances/${gone}/consistency`);
+  expect(body.findings).toMatchObject([{ code: "SLOT_STRAY", repairable: true }]);
+
+  const next = await start("leak");
+  await stopSchedulers();
+  await startSchedulers();
+
+  await ended(next, "COMPLETED");
+});
+
+async function openRuntime(name: string): Promise<Services> {
+  return openServices({
+    name,
+    databaseUrl: database.url,
+    redisUrl: redis.url,
+    queueBackend: "redis",
+    keyPrefix: redis.prefix,
+    poolSize: 5,
+    logLevel: "silent",
+  });
+}
+
+async function startSchedulers(): Promise<void> {
+  schedulers = await Promise.all(others.map((services) => runScheduler(services)));
+}
+
+async function stopSchedulers(): Promise<void> {
+  for (const scheduler of schedulers) await scheduler.close();
+  schedulers = [];
+}
+
+async function register(id: string, definition: object): Promise<void> {
+  const answer = await api.call("PUT", `/v1/definitions/${id}`, { id, ...definition });
+  expect(answer.body, JSON.stringify(answer.body)).not.toHaveProperty("errors");
+}
+
+async function start(workflowId: string, input: object = {}, more: object = {}): Promise<string> {
+  const answer = await api.call("POST", "/v1/instances", { workflowId, input, ...more });
+  expect(answer.status, JSON.stringify(answer.body)).toBe(201);
+  return answer.body.id;
+}
+
+async function startMany(workflowId: string, count: number, input: object): Promise<string[]> {
+  const body = Array.from({ length: count }, () => ({ workflowId, input }));
+  const answer = await api.call("POST", "/v1/instances:batch", body);
+  return answer.body.results.map((result: { instance: { id: string } }) => result.instance.id);
+}
+
+async function get(id: string) {
+  return (await api.call("GET", `/v1/instances/${id}`)).body;
+}
+
+async function statusOf(id: string): Promise<string> {
+  return (await get(id)).status;
+}
+
+async function status(id: string, expected: string): Promise<void> {
+  await eventually(`${id} to be ${expected}`, async () => (await statusOf(id)) === expected);
+}
+
+async function ended(id: string, expected: string): Promise<void> {
+  const { body } = await api.call("GET", `/v1/instances/${id}?wait=30`);
+  expect(body).toMatchObject({ status: expected });
+}
+
+async function working(id: string): Promise<void> {
+  await eventually(`${id} to be at work`, async () => at.now.has(id));
+}
+
+async function verb(id: string, name: string): Promise<void> {
+  const body = name === "cancel" ? { reason: "a test" } : {};
+  const answer = await api.call("POST", `/v1/instances/${id}/${name}`, body);
+  expect(answer.status, JSON.stringify(answer.body)).toBe(202);
+}
+
+async function patch(id: string, body: object): Promise<void> {
+  const { version } = await get(id);
+  const answer = await api.call("PATCH", `/v1/instances/${id}`, body, {
+    "if-match": `"${version}"`,
+  });
+  expect(answer.status, JSON.stringify(answer.body)).toBe(200);
+}
+
+async function publish(id: string): Promise<void> {
+  const answer = await api.call("POST", "/v1/events", { pattern: `go.${id}`, payload: {} });
+  expect(answer.body).toMatchObject({ delivered: 1 });
+  await eventually("its place in the queue", async () => (await reasons(id))[0]?.kind === "LIMIT");
+}
+
+async function reasons(id: string) {
+  return (await api.call("GET", `/v1/instances/${id}/why`)).body.reasons;
+}
+
+async function limitOf(id: string) {
+  const [reason] = await reasons(id);
+  expect(reason).toMatchObject({ kind: "LIMIT" });
+  return reason;
+}
+
+async function placesOf(...ids: readonly string[]): Promise<readonly number[]> {
+  return Promise.all(ids.map(async (id) => (await limitOf(id)).position));
+}
+
+async function instancesIn(statuses: string): Promise<readonly { id: string }[]> {
+  return (await api.call("GET", `/v1/instances?status=${statuses}&limit=500`)).body.items;
+}
+
+async function query(text: string): Promise<readonly unknown[]> {
+  return (await api.services.database.db.executeQuery(CompiledQuery.raw(text))).rows;
+}
