@@ -19,6 +19,7 @@ export interface Database {
   readonly timers: TimersTable;
   readonly children: ChildrenTable;
   readonly child_signals: ChildSignalsTable;
+  readonly limit_slots: LimitSlotsTable;
   readonly history: HistoryTable;
   readonly idempotency_keys: IdempotencyKeysTable;
   readonly workers: WorkersTable;
@@ -216,6 +217,20 @@ export interface ChildSignalsTable {
   readonly body: JsonText;
   readonly sent_at: Time;
   readonly look_at: Time;
+}
+
+export interface LimitSlotsTable {
+  readonly tenant_id: string;
+  readonly limit_key: string;
+  readonly instance_id: string;
+  readonly status: string;
+  readonly request: number;
+  readonly has_run: boolean;
+  readonly priority: number;
+  readonly deadline: OptionalTime;
+  readonly wanted_at: Time;
+  readonly granted_at: OptionalTime;
+  readonly look_at: OptionalTime;
 }
 
 export interface HistoryTable {

@@ -197,7 +197,7 @@ test("one that is paused before it is admitted is queued again when it resumes",
 });
 
 test.each([
-  ["before it is admitted", (_: Simulation) => {}],
+  ["before it is admitted", () => {}],
   ["while it runs", (simulation: Simulation) => admit(simulation)],
   [
     "while it waits for a slot again",
