@@ -1,13 +1,8 @@
-import {
-  openQueue,
-  type Queue,
-  QueueUnavailableError,
-  type StepToAdd,
-  stepJobId,
-} from "@millrace/queue";
+import { openQueue, type Queue, QueueUnavailableError, stepJobId } from "@millrace/queue";
 import { createEmptyDatabase, eventually, freePort, type TestDatabase } from "@millrace/testkit";
 import pg from "pg";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
+import { idsOf, steps } from "./jobs.ts";
 
 // BullMQ's Postgres backend, for machines without Redis: the same queue, so far as a first try needs.
 let database: TestDatabase;
@@ -171,26 +166,4 @@ async function terminateAll(url: string): Promise<void> {
       " where datname = current_database() and pid <> pg_backend_pid()",
   );
   await client.end();
-}
-
-let made = 0;
-function steps(count: number): StepToAdd[] {
-  return Array.from({ length: count }, () => ({
-    job: {
-      tenantId: "default",
-      instanceId: `instance-${(made += 1)}`,
-      path: "ship",
-      iteration: 0,
-      attempt: 1,
-      fence: 0,
-      taskId: "ship_order",
-    },
-    queue: "default",
-    priority: 0,
-    delayMs: 0,
-  }));
-}
-
-function idsOf(jobs: readonly StepToAdd[]): string[] {
-  return jobs.map(({ job }) => stepJobId(job));
 }

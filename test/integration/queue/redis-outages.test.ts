@@ -3,18 +3,8 @@ import { QueueUnavailableError } from "@millrace/queue";
 import { eventually } from "@millrace/testkit";
 import { Redis } from "ioredis";
 import { expect, test } from "vitest";
-import {
-  idsOf,
-  known,
-  lines,
-  messages,
-  open,
-  server,
-  serverPid,
-  steps,
-  succeeds,
-  useOwnRedis,
-} from "./redis.ts";
+import { idsOf, steps } from "./jobs.ts";
+import { known, lines, messages, open, server, serverPid, succeeds, useOwnRedis } from "./redis.ts";
 
 useOwnRedis();
 

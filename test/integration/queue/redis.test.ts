@@ -3,9 +3,9 @@ import { advanceQueue, QueueUnavailableError, stepJobId } from "@millrace/queue"
 import { eventually } from "@millrace/testkit";
 import { Redis } from "ioredis";
 import { expect, test } from "vitest";
+import { idsOf, steps } from "./jobs.ts";
 import {
   depth,
-  idsOf,
   known,
   lines,
   messages,
@@ -13,7 +13,6 @@ import {
   occupied,
   open,
   server,
-  steps,
   useOwnRedis,
 } from "./redis.ts";
 

@@ -3,9 +3,10 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { howToGetRedis, openRedis, type Redis as Server } from "@millrace/devstack";
-import { openQueue, type Queue, type QueueLog, type StepToAdd, stepJobId } from "@millrace/queue";
+import { openQueue, type Queue, type QueueLog, type StepToAdd } from "@millrace/queue";
 import { eventually } from "@millrace/testkit";
 import { afterAll, afterEach, beforeAll } from "vitest";
+import { idsOf, steps } from "./jobs.ts";
 
 let folder: string;
 export let server: Server;
@@ -62,32 +63,6 @@ export function messages(): string[] {
 
 export function newPrefix(): string {
   return `test-${randomBytes(6).toString("hex")}`;
-}
-
-let made = 0;
-export function steps(count: 1, change?: Partial<StepToAdd>): [StepToAdd];
-export function steps(count: 2, change?: Partial<StepToAdd>): [StepToAdd, StepToAdd];
-export function steps(count: number, change?: Partial<StepToAdd>): StepToAdd[];
-export function steps(count: number, change: Partial<StepToAdd> = {}): StepToAdd[] {
-  return Array.from({ length: count }, () => ({
-    job: {
-      tenantId: "default",
-      instanceId: `instance-${(made += 1)}`,
-      path: "ship",
-      iteration: 0,
-      attempt: 1,
-      fence: 0,
-      taskId: "ship_order",
-    },
-    queue: "default",
-    priority: 0,
-    delayMs: 0,
-    ...change,
-  }));
-}
-
-export function idsOf(jobs: readonly StepToAdd[]): string[] {
-  return jobs.map(({ job }) => stepJobId(job));
 }
 
 export function known(queue: Queue, jobs: readonly StepToAdd[]): Promise<ReadonlySet<string>> {
