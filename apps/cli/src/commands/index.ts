@@ -20,6 +20,7 @@ const LOADERS: Readonly<Record<string, () => Promise<Command>>> = {
   resume: async () => (await import("./resume.ts")).resume,
   retry: async () => (await import("./retry.ts")).retry,
   cancel: async () => (await import("./cancel.ts")).cancel,
+  schedules: async () => (await import("./schedules.ts")).schedules,
   "dead-letters": async () => (await import("./dead-letters.ts")).deadLetters,
   doctor: async () => (await import("./doctor.ts")).doctor,
   api: async () => (await import("./serve.ts")).api,
