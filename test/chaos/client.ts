@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import type { InstanceView, PublishEventAnswer } from "@millrace/contract";
+import type { InstanceView, PublishEventAnswer, ScheduleRunView } from "@millrace/contract";
 import { isSettled } from "@millrace/contract";
 import type { Operation, RequestRecord, Seen } from "./record.ts";
 
@@ -105,7 +105,15 @@ function shown(operation: Operation, { status, body }: Answer): Partial<RequestR
   }
   switch (operation) {
     case "register":
+    case "schedule":
+    case "schedule edit":
+    case "schedule pause":
+    case "schedule resume":
+    case "schedule backfill":
+    case "schedule look":
       return {};
+    case "schedule trigger":
+      return { triggered: (body as ScheduleRunView).instanceId ?? "none" };
     case "publish":
       return { published: body as PublishEventAnswer };
     case "watch":

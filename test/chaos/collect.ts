@@ -1,7 +1,8 @@
-import type { HistoryEntry, InstanceView } from "@millrace/contract";
+import type { HistoryEntry, InstanceView, ScheduleRunView, ScheduleView } from "@millrace/contract";
 import { isSettled } from "@millrace/contract";
 import type { Answer } from "./client.ts";
-import type { InstanceRecord } from "./record.ts";
+import type { InstanceRecord, ScheduleRecord } from "./record.ts";
+import type { ScheduledPlan } from "./schedules.ts";
 
 /** Reads all instances from the API, each with its history, and all of them once more at the end. */
 export async function collect(apiUrl: string): Promise<readonly InstanceRecord[]> {
@@ -19,6 +20,23 @@ export async function collect(apiUrl: string): Promise<readonly InstanceRecord[]
   await Promise.all(Array.from({ length: 8 }, lane));
   const again = new Map((await allInstances(apiUrl)).map((view) => [view.id, view]));
   return records.map((record) => ({ ...record, viewAgain: again.get(record.view.id) }));
+}
+
+/** Each with what it says of every tick. */
+export async function collectSchedules(
+  apiUrl: string,
+  plans: readonly ScheduledPlan[],
+): Promise<readonly ScheduleRecord[]> {
+  const records: ScheduleRecord[] = [];
+  for (const plan of plans) {
+    const path = `${apiUrl}/v1/schedules/${plan.id}`;
+    const { status, body } = await get(path);
+    // None was made: nobody was promised one.
+    if (status === 404) continue;
+    const runs = await pages<ScheduleRunView>(`${path}/runs?limit=500`);
+    records.push({ plan, view: body as ScheduleView, runs });
+  }
+  return records;
 }
 
 async function allInstances(apiUrl: string): Promise<readonly InstanceView[]> {

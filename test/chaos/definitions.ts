@@ -1,4 +1,5 @@
 import type { StepDocument, WorkflowDefinition } from "@millrace/contract";
+import { ticking } from "./schedules.ts";
 
 // What the load runs. Every task is `chaos.step`; each says what it saw of the step before it, so that
 // a result that was stored, but should not have been, shows in the ledger.
@@ -321,4 +322,5 @@ export const DEFINITIONS: readonly WorkflowDefinition[] = [
   parallel("parallel_any", "ANY"),
   parallel("parallel_two", { count: 2 }),
   map,
+  ticking,
 ];

@@ -8,6 +8,7 @@ import { checkJoins } from "./oracle/joins.ts";
 import { checkChanges } from "./oracle/changes.ts";
 import { checkLives } from "./oracle/lives.ts";
 import { checkRivals } from "./oracle/rivals.ts";
+import { checkSchedules } from "./oracle/schedules.ts";
 import { checkTimers } from "./oracle/timers.ts";
 import { checkWaits } from "./oracle/waits.ts";
 import type { RunRecord } from "./record.ts";
@@ -45,7 +46,7 @@ const CHECKS: readonly Check[] = [
  * violation, too. Pure, so that forged records can show that it catches what it is there for.
  */
 export function judge(record: RunRecord): readonly Violation[] {
-  return evidenceOf(record).flatMap((evidence) =>
+  const ofCases = evidenceOf(record).flatMap((evidence) =>
     CHECKS.flatMap((check) => check(evidence)).map(([promise, what]) => ({
       promise,
       what,
@@ -53,4 +54,5 @@ export function judge(record: RunRecord): readonly Violation[] {
       ...(evidence.instance ? { instance: evidence.instance.view.id } : {}),
     })),
   );
+  return [...ofCases, ...checkSchedules(record).map(([promise, what]) => ({ promise, what }))];
 }

@@ -1,6 +1,13 @@
-import type { HistoryEntry, InstanceView, PublishEventAnswer } from "@millrace/contract";
+import type {
+  HistoryEntry,
+  InstanceView,
+  PublishEventAnswer,
+  ScheduleRunView,
+  ScheduleView,
+} from "@millrace/contract";
 import type { LedgerEntry } from "@millrace/testkit";
 import type { CasePlan } from "./load-plan.ts";
+import type { ScheduledPlan } from "./schedules.ts";
 
 /**
  * All that is known of a run from outside the product: what was asked of it and answered, what its
@@ -15,6 +22,13 @@ export interface RunRecord {
   readonly faults: readonly FaultRecord[];
   /** When the load had come to rest. */
   readonly instances: readonly InstanceRecord[];
+  readonly schedules: readonly ScheduleRecord[];
+}
+
+export interface ScheduleRecord {
+  readonly plan: ScheduledPlan;
+  readonly view: ScheduleView;
+  readonly runs: readonly ScheduleRunView[];
 }
 
 export type Operation =
@@ -27,14 +41,16 @@ export type Operation =
   | "patch"
   | "look"
   | "register"
-  | "watch";
+  | "watch"
+  | "schedule"
+  | `schedule ${"edit" | "pause" | "resume" | "trigger" | "backfill" | "look"}`;
 
 /** One request, as the client saw it. */
 export interface RequestRecord {
   /** Of the plan; undefined where it belongs to no case. */
   readonly caseNumber: number | undefined;
   readonly operation: Operation;
-  /** What a repetition has in common: idempotency key, event id or instance id. */
+  /** What a repetition has in common: idempotency key, event id, instance id or schedule id. */
   readonly subject: string;
   readonly sentAt: number;
   readonly answeredAt: number;
@@ -45,6 +61,8 @@ export interface RequestRecord {
   readonly seen?: readonly Seen[];
   /** With a 2xx of an event. */
   readonly published?: PublishEventAnswer;
+  /** With a 2xx of a run that was asked for: its instance. */
+  readonly triggered?: string;
 }
 
 /** An instance as one answer showed it. */

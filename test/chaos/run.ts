@@ -8,7 +8,7 @@ import { expectConsistent } from "../support/consistent.ts";
 import { expectNothingLeft } from "../support/leftovers.ts";
 import { readArguments, usage, type Arguments } from "./arguments.ts";
 import { openClient, type LoggingClient } from "./client.ts";
-import { collect } from "./collect.ts";
+import { collect, collectSchedules } from "./collect.ts";
 import { DEFINITIONS } from "./definitions.ts";
 import { inject, planFaults, type Group } from "./faults.ts";
 import { runLoad } from "./load.ts";
@@ -17,6 +17,7 @@ import { judge, type Violation } from "./oracle.ts";
 import type { FaultRecord, RequestRecord, RunRecord } from "./record.ts";
 import { report, reportAll, type Summary } from "./report.ts";
 import { openRig, type Rig } from "./rig.ts";
+import { planSchedules, runSchedules } from "./schedules.ts";
 import { watch } from "./watch.ts";
 
 /**
@@ -69,6 +70,8 @@ async function runGroup(group: Group, options: Arguments): Promise<Summary> {
 
     const ending = new AbortController();
     const watching = watch(client, ending.signal);
+    const schedules = planSchedules(seed, Date.now(), durationMs);
+    const ticking = runSchedules(schedules, { client, seed, deadline: () => deadline });
     const load = runLoad(cases, {
       client,
       durationMs,
@@ -83,7 +86,7 @@ async function runGroup(group: Group, options: Arguments): Promise<Summary> {
     );
     await injecting;
     say(`${group}: faults are over; coming to rest`);
-    await load;
+    await Promise.all([load, ticking]);
     ending.abort();
     await watching;
 
@@ -95,6 +98,7 @@ async function runGroup(group: Group, options: Arguments): Promise<Summary> {
       entries: await entriesAtRest(rig),
       faults: faults.toSorted((a, b) => a.at - b.at),
       instances: await collect(rig.stack.apiUrl),
+      schedules: await collectSchedules(rig.stack.apiUrl, schedules),
     };
     const violations = [...judge(record), ...leaks, ...damage];
     isKept = options.isKept || violations.length > 0;

@@ -52,6 +52,7 @@ export function forge(
     requests: quiet.requests.filter(({ caseNumber }) => caseNumber === plan.number),
     entries: quiet.entries.filter(({ instance }) => ids.has(instance)),
     faults: [],
+    schedules: [],
   });
   const forgery = {
     ...record,
