@@ -366,3 +366,42 @@ test("of two events, the clock and a cancel, the first takes the wait; all of th
     "COMPLETED: wait FAILED, late COMPLETED",
   ]);
 });
+
+test("with a limit it comes to the ends that it would come to without, whenever it is admitted", () => {
+  const sketch = {
+    retry: { maxAttempts: 1 },
+    steps: [
+      { stepId: "a", transitions: { default: "wait" } },
+      { stepId: "wait", type: "EVENT_WAIT", eventPattern: "paid", transitions: { default: "b" } },
+      { stepId: "b" },
+    ],
+    compensationSteps: [{ stepId: "undo_a", compensationFor: "a" }],
+  };
+  const who = { actor: "user:ada", reason: null };
+  const signals: readonly Signal[] = [
+    { kind: "started" },
+    ...[1, 2, 3, 4].map((request): Signal => ({ kind: "admitted", request })),
+    paid,
+    cancel,
+    { kind: "pauseRequested", intervention: 1, until: null, ...who },
+    { kind: "resumeRequested", intervention: 2, held: [], ...who },
+    ...resultsOf("a"),
+    ...resultsOf("b"),
+    ...resultsOf("undo_a"),
+  ];
+
+  const limited = explore(define({ ...sketch, concurrency: { limit: 1 } }), signals);
+
+  const free = explore(define(sketch), signals);
+  const onlyWhileQueued = [
+    "CANCELLED: ",
+    "CANCELLED: a COMPLETED, wait COMPLETED; not undone: undo_a",
+    "CANCELLED: a COMPLETED, wait COMPLETED; undone: undo_a",
+  ];
+  const ends = [...onlyWhileQueued, ...endsOf(free.settled)];
+  expect(endsOf(limited.settled)).toEqual(ends.toSorted());
+  const held = limited.moves.filter(({ to }) => to.instance.snapshot.slot === "HELD");
+  const took = held.filter(({ from }) => from.instance.snapshot.slot !== "HELD");
+  expect(new Set(took.map(({ signal }) => signal.kind))).toEqual(new Set(["admitted"]));
+  expect(limited.settled.every(({ instance }) => instance.snapshot.slot === null)).toBe(true);
+});

@@ -267,3 +267,17 @@ test("a parent gives its slot up while it waits for its child", () => {
 
   expect(simulation.snapshot).toMatchObject({ slot: "WANTED", slotRequests: 2 });
 });
+
+test("the instance's timeout ends one that is queued", () => {
+  const simulation = simulate(define({ concurrency, timeout: "PT1H", steps: [{ stepId: "a" }] }));
+  simulation.start();
+
+  simulation.elapse("PT1H");
+
+  expect(simulation.snapshot).toMatchObject({
+    status: "FAILED",
+    error: { kind: "TIMEOUT" },
+    slot: null,
+    startedAt: null,
+  });
+});

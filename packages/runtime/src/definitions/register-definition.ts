@@ -31,7 +31,7 @@ export async function registerDefinition(
   value: unknown,
   pathId?: string,
 ): Promise<Registered> {
-  const { database, log } = services;
+  const { database, queue, log } = services;
   const { document, warnings } = await checkAmongOthers(services, tenantId, value, pathId);
   const contentHash = contentHashOf(document);
   const { id } = document;
@@ -43,8 +43,11 @@ export async function registerDefinition(
     actor,
     startTriggers: startListeners(document),
   });
-  if (stored.created)
+  if (stored.created) {
     log.info({ workflowId: id, version: stored.version }, "definition registered");
+    // It says how many instances run at once, of earlier versions too.
+    queue.wake.publish("slot", {});
+  }
   return { id, version: stored.version, contentHash, warnings, created: stored.created };
 }
 

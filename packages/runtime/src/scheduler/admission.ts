@@ -4,6 +4,7 @@ import { startLoop } from "../loop.ts";
 import type { Loop } from "../loop.ts";
 import type { Services } from "../services.ts";
 import { grantFree } from "./grant.ts";
+import { each } from "./kind.ts";
 import { straySlots } from "./kinds.ts";
 
 /**
@@ -12,8 +13,11 @@ import { straySlots } from "./kinds.ts";
  * limits are looked at every now and then, since such a word may be lost.
  */
 
+/** Safety net for words that were lost. */
 const longestSleepMs = 1_000;
 const strayMs = 10_000;
+/** Limits that are looked at side by side: each takes a connection, and may wait for its lock. */
+const atOnce = 4;
 
 export function startAdmission(services: Services): Loop {
   const { db } = services.database;
@@ -34,10 +38,17 @@ export function startAdmission(services: Services): Loop {
     if (!all && asked.size === 0) return lookAtAllFrom - now;
     if (all) lookAtAllFrom = now + longestSleepMs;
     const wanted = await wantedLimits(db);
-    for (const limit of wanted) {
-      if (all || asked.has(nameOf(limit))) await grantFree(services, limit);
+    await admit(wanted.filter((limit) => all || asked.has(nameOf(limit))));
+    return named.size > 0 ? 0 : Math.max(0, lookAtAllFrom - performance.now());
+  }
+
+  /** A batch of each in turn, so that a long queue does not hold up the others. */
+  async function admit(limits: readonly LimitRef[]): Promise<void> {
+    for (let from = 0; from < limits.length; from += atOnce) {
+      await each(services, limits.slice(from, from + atOnce), async (limit) => {
+        if (await grantFree(services, limit)) named.add(nameOf(limit));
+      });
     }
-    return Math.max(0, lookAtAllFrom - performance.now());
   }
 
   const loop = startLoop(

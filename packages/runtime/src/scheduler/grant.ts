@@ -9,15 +9,17 @@ import type { Services } from "../services.ts";
 /** Granted in one transaction, and told side by side. */
 const batchSize = 100;
 
-/** Gives away what slots are free under a limit, and tells those that got them. */
-export async function grantFree(services: Services, limit: LimitRef): Promise<void> {
+/**
+ * Gives away slots that are free under a limit, a batch of them, and tells those that got them.
+ *
+ * @returns Whether there may be more.
+ */
+export async function grantFree(services: Services, limit: LimitRef): Promise<boolean> {
   const { slots, queue } = await limitOf(services, limit);
-  for (;;) {
-    const options = { limit: slots, queue, most: batchSize };
-    const grants = await grantSlots(services.database.db, limit, options);
-    await Promise.all(grants.map((grant) => tryToTell(services, grant)));
-    if (grants.length < batchSize) return;
-  }
+  const options = { limit: slots, queue, most: batchSize };
+  const grants = await grantSlots(services.database.db, limit, options);
+  await Promise.all(grants.map((grant) => tryToTell(services, grant)));
+  return grants.length === batchSize;
 }
 
 /** What is granted stays granted: the reconciler tells those that could not be told now. */

@@ -59,9 +59,16 @@ export async function whyInstance(
       waitReason(services, definition, read, wait, index < waitsExplained),
     ),
   );
-  const steps = read.steps.flatMap((step) => stepReason(step, read, workers) ?? []);
+  const steps = read.steps
+    .filter((step) => snapshot.slot !== "WANTED" || !isHeldWithoutSlot(step))
+    .flatMap((step) => stepReason(step, read, workers) ?? []);
   const limits = await limitReason(services, snapshot);
   return { snapshot, at, reasons: [...limits, ...startReason(read), ...steps, ...waiting] };
+}
+
+/** No worker takes it before the instance has its slot. */
+function isHeldWithoutSlot({ status }: InstanceRead["steps"][number]): boolean {
+  return status === "PENDING" || status === "RETRYING";
 }
 
 async function limitReason(

@@ -21,11 +21,15 @@ export interface SlotChange {
   readonly deadline: Date | null;
 }
 
-export function slotChangesOf({ previous, decision, create }: Draft["commit"]): SlotChange[] {
+export function slotChangesOf({
+  previous,
+  decision,
+  create,
+}: Draft["commit"]): readonly SlotChange[] {
   const { snapshot, commands } = decision;
   const isMended = commands.some(({ kind }) => kind === "placeSlot");
   const kind = isMended ? mendingOf(snapshot) : changeOf(previous, snapshot);
-  if (kind === undefined) return [];
+  if (kind === undefined) return none;
   const { workflowId, slotRequests: request, priority, slot } = snapshot;
   return [
     {
@@ -52,9 +56,11 @@ function changeOf(before: Snapshot, after: Snapshot): SlotChange["kind"] | undef
   return before.priority === after.priority ? undefined : "reorder";
 }
 
+const none: readonly SlotChange[] = [];
+
 export function slotWrites(parameters: Parameters): readonly string[] {
   const rowsOf = (kind: SlotChange["kind"]) => (draft: Draft) =>
-    draft.slots.filter((change) => change.kind === kind);
+    draft.slots[0]?.kind === kind ? draft.slots : none;
   const puts = parameters.addRows(whole, rowsOf("put"));
   const holds = parameters.addRows(taken, rowsOf("hold"));
   const givesUp = parameters.addRows(places, rowsOf("giveUp"));
