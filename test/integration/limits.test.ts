@@ -77,11 +77,14 @@ test("with two schedulers and two workers a limit is reached and never exceeded,
     ],
   });
 
-  const ids = await startMany("crowd", 30, { ms: 5 });
+  at.isHeld = true;
+  const ids = await startMany("crowd", 20, { ms: 5 });
+  await eventually("the limit to be reached", async () => at.now.size === 3);
+  at.isHeld = false;
 
   await Promise.all(ids.map((id) => ended(id, "COMPLETED")));
   expect(at.most).toBe(3);
-  expect(at.began).toHaveLength(60);
+  expect(at.began).toHaveLength(40);
 });
 
 test("one that waits lends its slot to those that are queued, and goes before them when it can run", async () => {
