@@ -22,6 +22,7 @@ import {
   resumeSchedule,
   ruleOf,
   ScheduleChangedError,
+  ScheduleExistsError,
   ScheduleNotFoundError,
   scheduleProblems,
   type Services,
@@ -111,8 +112,15 @@ export function schedulesOf(services: Services): Pick<Runtime, keyof ScheduleCal
       }
       if (ifMatch !== undefined) throw new ScheduleNotFoundError(id);
       const { id: _, ...document } = await check(caller, body, id);
-      const { schedule, created } = await createSchedule(services, caller, id, document);
-      return { schedule: await detailed(schedule), created };
+      try {
+        const { schedule, created } = await createSchedule(services, caller, id, document);
+        return { schedule: await detailed(schedule), created };
+      } catch (error) {
+        if (!(error instanceof ScheduleExistsError)) throw error;
+        // Somebody was first: what they made is replaced.
+        const schedule = await replaceSchedule(services, caller, id, document);
+        return { schedule: await detailed(schedule), created: false };
+      }
     },
     async patchSchedule(caller, id, patch, ifMatch) {
       for (;;) {

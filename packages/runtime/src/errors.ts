@@ -270,6 +270,15 @@ export class BusyError extends MillraceError {
   }
 }
 
+export class ScheduleBusyError extends MillraceError {
+  override readonly name = "ScheduleBusyError";
+  readonly code = "BUSY";
+  override readonly retryAfterSeconds = 1;
+  constructor(id: string) {
+    super(`schedule ${id} has many ticks to make up for right now; try again`);
+  }
+}
+
 function count(what: readonly Problem[] | number, noun: string): string {
   const number = typeof what === "number" ? what : what.length;
   return number === 1 ? `a ${noun}` : `${number} ${noun}s`;

@@ -25,14 +25,18 @@ export type ScheduleRunState = "WAITING" | "STARTED" | "SKIPPED" | "FAILED";
 
 export type NewScheduleRun = Omit<ScheduleRun, "startedAt">;
 
-/** A tick that was not run has another row in its place; one that was, or waits, keeps its own. */
+/**
+ * A tick that was not run has another row in its place. What was written so far is of no use, should one
+ * of them have run, or wait.
+ */
 export async function insertRuns(
   trx: Db,
   { tenantId, id }: ScheduleKey,
   runs: readonly NewScheduleRun[],
 ): Promise<void> {
   if (runs.length === 0) return;
-  await run(trx, insert, [tenantId, id, ...runSource.values(runs)]);
+  const written = await run(trx, insert, [tenantId, id, ...runSource.values(runs)]);
+  if (written.length < runs.length) throw new Error(`schedule ${id} has run one of these ticks`);
 }
 
 const runSource = rowSource<NewScheduleRun>({
@@ -57,7 +61,8 @@ const insert = prepared(
   on conflict (tenant_id, schedule_id, tick_at) where kind <> 'MANUAL' do update
   set kind = excluded.kind, status = excluded.status, reason = excluded.reason,
     message = excluded.message, instance_id = excluded.instance_id, started_at = excluded.started_at
-  where schedule_runs.status in ('SKIPPED', 'FAILED')`,
+  where schedule_runs.status in ('SKIPPED', 'FAILED')
+  returning seq`,
 );
 
 /** Of these ticks those that have a row, by what has become of them. */

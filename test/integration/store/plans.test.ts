@@ -1,12 +1,14 @@
 import { randomUUID } from "node:crypto";
 import {
   claimSteps,
+  dueSchedules,
   makeMissedDue,
   releasesLeft,
   nextTimerDue,
   openDatabase,
   orphansAmong,
   overdueAttempts,
+  scheduleOutlook,
   takeDueSteps,
   takeChildSignals,
   takeDueTimers,
@@ -14,6 +16,7 @@ import {
   takeUnstarted,
   unappliedMatches,
   unmatchedEvents,
+  waitingSchedules,
   waitsNotLookedBack,
   type DatabaseHandle,
   type Db,
@@ -63,6 +66,18 @@ const questions: readonly Question[] = [
   { name: "take_timers", values: [200, 5_000, null, 0], indexes: ["timers_look"] },
   { name: "take_timers", values: [100, 5_000, null, 30_000], indexes: ["timers_look"] },
   { name: "next_timer", values: [], indexes: ["timers_look"] },
+  { name: "due_schedules", values: [50], indexes: ["schedules_due"] },
+  // Both hold but what is to be done: runs that wait, and those that are live.
+  {
+    name: "waiting_schedules",
+    values: [50],
+    indexes: ["schedule_runs_waiting", "schedule_runs_live"],
+  },
+  {
+    name: "schedule_outlook",
+    values: [],
+    indexes: ["schedules_due", "schedule_runs_waiting"],
+  },
   {
     name: "make_due",
     values: ["2026-01-01", 5_000, 0, 2_000, "2026-01-01", "2026-01-02"],
@@ -144,6 +159,17 @@ async function fill(): Promise<void> {
       detached, requested_at, look_at, started_at)
     select 'default', id, 'a', 1, 1, gen_random_uuid(), 'wf', false, now(), now(), now()
     from workflow_instances`.execute(db);
+  await sql`
+    insert into schedules (tenant_id, id, version, document, target_type, target_id, status,
+      created_at, created_by, updated_at, updated_by)
+    select 'default', 's' || n, 1, '{}', 'workflow', 'wf', 'COMPLETED', now(), 'a', now(), 'a'
+    from generate_series(1, 1000) n`.execute(db);
+  await sql`
+    insert into schedule_runs (tenant_id, schedule_id, kind, tick_at, status, instance_id, created_at,
+      started_at, ended_at)
+    select 'default', 's' || n % 1000, 'TICK', now() + n * interval '1 s', 'STARTED',
+      gen_random_uuid(), now(), now(), now()
+    from generate_series(1, ${settled}::integer) n`.execute(db);
   await sql`vacuum analyze`.execute(db);
 }
 
@@ -161,6 +187,9 @@ async function askAll(): Promise<void> {
   await takeDueTimers(db, 200, 5_000);
   await nextTimerDue(db);
   await makeMissedDue(db, new Date(0), new Date(1));
+  await dueSchedules(db, 50);
+  await waitingSchedules(db, 50);
+  await scheduleOutlook(db);
 }
 
 interface PlanNode {

@@ -157,12 +157,7 @@ export const scheduleRoutes: FastifyPluginAsyncZod<ApiContext> = async (app, { r
       config: {
         ...document,
         ...changes,
-        errors: [
-          "SCHEDULE_NOT_FOUND",
-          "INVALID_SCHEDULE",
-          "SCHEDULE_EXISTS",
-          "PRECONDITION_FAILED",
-        ],
+        errors: ["SCHEDULE_NOT_FOUND", "INVALID_SCHEDULE", "PRECONDITION_FAILED", "BUSY"],
       },
     },
     async (request, reply) => {
@@ -185,7 +180,7 @@ export const scheduleRoutes: FastifyPluginAsyncZod<ApiContext> = async (app, { r
       schema: patchSchema,
       config: {
         ...changes,
-        errors: ["SCHEDULE_NOT_FOUND", "INVALID_SCHEDULE", "PRECONDITION_FAILED"],
+        errors: ["SCHEDULE_NOT_FOUND", "INVALID_SCHEDULE", "PRECONDITION_FAILED", "BUSY"],
       },
     },
     async (request, reply) => {
@@ -222,7 +217,7 @@ export const scheduleRoutes: FastifyPluginAsyncZod<ApiContext> = async (app, { r
 
   const control = {
     ...changes,
-    errors: ["SCHEDULE_NOT_FOUND", "STATUS_CONFLICT", "PRECONDITION_FAILED"],
+    errors: ["SCHEDULE_NOT_FOUND", "STATUS_CONFLICT", "PRECONDITION_FAILED", "BUSY"],
   } as const;
   app.post(
     "/v1/schedules/:id/pause",

@@ -6,7 +6,7 @@ import { holdSchedule } from "./hold-schedule.ts";
 import { planOf } from "./plan.ts";
 import { afterChange, nextOf, whilePaused } from "./put-schedule.ts";
 import { createRuns, draftRun } from "./scheduled-start.ts";
-import { countsOf, notYetRun, startTicks, tickSchedule } from "./tick-schedule.ts";
+import { countsOf, notYetRun, startTicks, tickUpToNow } from "./tick-schedule.ts";
 import { nextTicks } from "./ticks.ts";
 
 /**
@@ -30,7 +30,7 @@ export async function pauseSchedule(
     async (trx, old, start) => {
       if (old.status === "COMPLETED") throw new ScheduleStatusError("paused", id, old.status);
       if (old.status === "PAUSED") return { schedule: old };
-      const ticked = await tickSchedule(services, trx, old, start, true);
+      const ticked = await tickUpToNow(services, trx, old, start);
       // Its last tick was among them.
       if (ticked.status === "COMPLETED")
         return { schedule: { ...old, ...ticked }, ticking: ticked };

@@ -19,7 +19,7 @@ import { dueAtOf, firstTick, planOf } from "./plan.ts";
 import { sameTiming } from "./same-timing.ts";
 import { performRuns, registerTask } from "./scheduled-start.ts";
 import { countTicks } from "./tick-metrics.ts";
-import { tickSchedule } from "./tick-schedule.ts";
+import { tickUpToNow } from "./tick-schedule.ts";
 import type { Ticking } from "./tick-schedule.ts";
 
 /**
@@ -76,7 +76,7 @@ export async function replaceSchedule(
     ifMatch,
     async (trx, old, start) => {
       if (canonicalJson(old.document) === canonicalJson(document)) return { schedule: old };
-      const ticked = await tickSchedule(services, trx, old, start, true);
+      const ticked = await tickUpToNow(services, trx, old, start);
       const next = nextAfterChange(old, ticked, document);
       const changed = await changeSchedule(trx, key, {
         document,

@@ -9,6 +9,7 @@ import type {
   StoredOverlapPolicy,
   StoredScheduleStatus,
 } from "@millrace/store";
+import { ScheduleBusyError } from "../errors.ts";
 import type { Services } from "../services.ts";
 import { decideOverlap, dueTicks } from "./due-ticks.ts";
 import type { SkipReason, TickOutcome } from "./due-ticks.ts";
@@ -30,7 +31,36 @@ export interface Ticking {
   readonly dueAt: Date | null;
 }
 
-/** @param atOnce The rule ends here: what jitter would put off is due, too. */
+/** Batches of ticks that are seen to before a change. */
+const mostBatches = 10;
+
+/**
+ * Sees to all that is due before a rule ends, also to what jitter would put off.
+ *
+ * @throws ScheduleBusyError where there is more to do than one change can wait for.
+ */
+export async function tickUpToNow(
+  services: Services,
+  trx: Db,
+  schedule: LockedSchedule,
+  start: ScheduledStart,
+): Promise<Ticking> {
+  const commits: Commit[] = [];
+  const runs: NewScheduleRun[] = [];
+  let state = schedule;
+  for (let batches = 0; batches < mostBatches; batches++) {
+    const ticking = await tickSchedule(services, trx, state, start, true);
+    commits.push(...ticking.commits);
+    runs.push(...ticking.runs);
+    state = { ...state, ...ticking };
+    const { status, nextTickAt } = ticking;
+    const isDone = status !== "ACTIVE" || nextTickAt === null || nextTickAt > schedule.now;
+    if (isDone) return { ...ticking, commits, runs };
+  }
+  throw new ScheduleBusyError(schedule.id);
+}
+
+/** @param atOnce What jitter would put off is due, too. */
 export async function tickSchedule(
   services: Services,
   trx: Db,
@@ -45,13 +75,14 @@ export async function tickSchedule(
   const plan = planOf(document, createdAt);
   const { missed, missedBefore, ticks, next } = dueTicks(plan, { uid, from, now }, atOnce);
   const fresh = await notYetRun(trx, schedule, ticks);
+  const never = await notYetRun(trx, schedule, missed);
   const made = await startTicks(services, trx, schedule, start, {
     kind: "TICK",
     ticks: fresh,
     policy: plan.overlapPolicy,
   });
-  const lost = missed.map((tickAt, index) =>
-    missedRun(tickAt, now, index === missed.length - 1 ? missedBefore : undefined),
+  const lost = never.map((tickAt, index) =>
+    missedRun(tickAt, now, index === never.length - 1 ? missedBefore : undefined),
   );
   await insertRuns(trx, schedule, lost);
   const ticked = {
