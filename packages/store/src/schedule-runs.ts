@@ -100,7 +100,6 @@ export const mostStanding = 1_000;
 
 /** Notes which of its instances have settled, and counts the others. */
 export async function standingOf(trx: Db, { tenantId, id }: ScheduleKey): Promise<Standing> {
-  await run(trx, noteEnded, [tenantId, id, mostStanding]);
   const [row] = await run<{ live: readonly string[]; waiting: number }>(trx, standing, [
     tenantId,
     id,
@@ -110,25 +109,21 @@ export async function standingOf(trx: Db, { tenantId, id }: ScheduleKey): Promis
   return { live, waiting: row?.waiting ?? 0 };
 }
 
-const noteEnded = prepared(
-  "note_ended_runs",
+const standing = prepared(
+  "standing_runs",
   `with open as materialized (
     select seq, instance_id from schedule_runs
     where tenant_id = $1 and schedule_id = $2 and status = 'STARTED' and ended_at is null
     order by seq
-    limit $3)
-  update schedule_runs r set ended_at = i.completed_at
-  from open o
-  join workflow_instances i on i.tenant_id = $1 and i.id = o.instance_id
-  where r.tenant_id = $1 and r.schedule_id = $2 and r.seq = o.seq and i.completed_at is not null`,
-);
-
-const standing = prepared(
-  "standing_runs",
-  `select
-    array(select instance_id::text from schedule_runs
-      where tenant_id = $1 and schedule_id = $2 and status = 'STARTED' and ended_at is null
-      order by seq limit $3) as live,
+    limit $3),
+  ended as (
+    update schedule_runs r set ended_at = i.completed_at
+    from open o
+    join workflow_instances i on i.tenant_id = $1 and i.id = o.instance_id
+    where r.tenant_id = $1 and r.schedule_id = $2 and r.seq = o.seq and i.completed_at is not null
+    returning r.seq)
+  select
+    array(select instance_id::text from open where seq not in (select seq from ended)) as live,
     (select count(*) from (select 1 from schedule_runs
       where tenant_id = $1 and schedule_id = $2 and status = 'WAITING' limit $3) w) as waiting`,
 );
