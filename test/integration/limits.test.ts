@@ -1,5 +1,11 @@
 import { CompiledQuery } from "kysely";
-import { closeServices, openServices, runScheduler, runWorker } from "@millrace/runtime";
+import {
+  closeServices,
+  openServices,
+  runScheduler,
+  runWorker,
+  sampleInstallation,
+} from "@millrace/runtime";
 import type { RunningScheduler, RunningWorker, Services } from "@millrace/runtime";
 import { createDatabase, createKeyPrefix, eventually } from "@millrace/testkit";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
@@ -272,6 +278,7 @@ test("a slot of an instance that does not run is given up", async () => {
   await register("leak", { concurrency: { limit: 1 }, steps: [occupy("a")] });
   const gone = await start("leak");
   await ended(gone, "COMPLETED");
+  await stopSchedulers();
   await query(`insert into limit_slots (tenant_id, limit_key, instance_id, status, request, has_run,
       priority, wanted_at, granted_at)
     values ('default', 'type:leak', '${gone}', 'HELD', 1, false, 0, now(), now())`);
@@ -279,10 +286,39 @@ test("a slot of an instance that does not run is given up", async () => {
   expect(body.findings).toMatchObject([{ code: "SLOT_STRAY", repairable: true }]);
 
   const next = await start("leak");
-  await stopSchedulers();
   await startSchedulers();
 
   await ended(next, "COMPLETED");
+});
+
+test("an instance that runs without its slot gets it back by a repair", async () => {
+  await register("bare", { concurrency: { limit: 1 }, steps: [occupy("a")] });
+  at.isHeld = true;
+  const id = await start("bare");
+  await working(id);
+  const slots = "select status, request from limit_slots";
+  const before = await query(slots);
+  await query("delete from limit_slots");
+
+  const { body } = await api.call("POST", `/v1/instances/${id}/repair`);
+
+  expect(body).toMatchObject({ repaired: [{ code: "SLOT_MISSING" }], after: { ok: true } });
+  expect(await query(slots)).toEqual(before);
+});
+
+test("metrics say of limited workflows how many slots there are, are taken and are waited for", async () => {
+  await register("seen", { concurrency: { limit: 1 }, steps: [occupy("a")] });
+  at.isHeld = true;
+  await working(await start("seen"));
+  await start("seen");
+  const { metrics } = api.services;
+  sampleInstallation(api.services, []);
+
+  const text = await metrics.text();
+
+  for (const name of ["limit_slots", "limit_slots_taken", "limit_queued_instances"]) {
+    expect(text).toContain(`millrace_${name}{workflow="seen"} 1`);
+  }
 });
 
 async function openRuntime(name: string): Promise<Services> {

@@ -68,6 +68,7 @@ export { readEvidence } from "./evidence.ts";
 export type { EvidenceLimits, StoredEvidence } from "./evidence.ts";
 export {
   deleteStraySlots,
+  grantedAtOnce,
   grantSlots,
   limitsInUse,
   lockLimit,

@@ -1,13 +1,10 @@
-import { grantSlots } from "@millrace/store";
+import { grantedAtOnce, grantSlots } from "@millrace/store";
 import type { Grant, LimitRef } from "@millrace/store";
 import { advance } from "../advance.ts";
 import { InstanceNotFoundError } from "../errors.ts";
 import { limitOf } from "../instances/limit.ts";
 import { perform } from "../perform.ts";
 import type { Services } from "../services.ts";
-
-/** Granted in one transaction, and told side by side. */
-const batchSize = 100;
 
 /**
  * Gives away slots that are free under a limit, a batch of them, and tells those that got them.
@@ -16,10 +13,9 @@ const batchSize = 100;
  */
 export async function grantFree(services: Services, limit: LimitRef): Promise<boolean> {
   const { slots, queue } = await limitOf(services, limit);
-  const options = { limit: slots, queue, most: batchSize };
-  const grants = await grantSlots(services.database.db, limit, options);
+  const grants = await grantSlots(services.database.db, limit, { limit: slots, queue });
   await Promise.all(grants.map((grant) => tryToTell(services, grant)));
-  return grants.length === batchSize;
+  return grants.length === grantedAtOnce;
 }
 
 /** What is granted stays granted: the reconciler tells those that could not be told now. */
