@@ -85,12 +85,22 @@ const selfContained = new Set([
   "/v1/definitions/validate",
 ]);
 
+const schedule = {
+  target: { type: "workflow", id: "echo" },
+  timing: { cronExpression: "0 3 * * *" },
+};
+
 const bodies: Readonly<Record<string, unknown>> = {
   registerDefinition: echo,
   putDefinition: echo,
   startInstance: { workflowId: "echo" },
   publishEvent: { pattern: "a", payload: 1 },
   simulateDefinition: { scenario: {} },
+  createCalendar: { id: "office", timeZone: "UTC" },
+  putCalendar: { timeZone: "UTC" },
+  createSchedule: schedule,
+  putSchedule: schedule,
+  backfillSchedule: { from: "2026-01-01T00:00:00Z", to: "2026-01-02T00:00:00Z" },
 };
 
 /** Every operation of the document that stands for one thing, once. */
@@ -107,7 +117,7 @@ async function callEverything({ call }: TestApi, id: string) {
     operations.map(async ({ path, method, operation: { operationId, requestBody } }) => {
       const url = path
         .replace("{version}", "1")
-        .replaceAll(/\{\w+\}/g, path.includes("definitions") ? "echo" : id);
+        .replaceAll(/\{\w+\}/g, /definitions|calendars/.test(path) ? "echo" : id);
       const body = requestBody === undefined ? undefined : (bodies[operationId] ?? {});
       const headers = method === "patch" ? { "if-match": '"1"' } : {};
       const { status, headers: answered } = await call(method.toUpperCase(), url, body, headers);

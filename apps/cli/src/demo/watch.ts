@@ -58,6 +58,8 @@ export function openWatch({ client, correlationId, timeoutMs, onLook }: WatchOpt
     }
     onLook?.(instances);
   };
+  /** Why nobody looks any more. */
+  let over: Error | undefined;
   const done = (async () => {
     let error = new Error("the demo was broken off");
     while (!closing.signal.aborted) {
@@ -72,13 +74,16 @@ export function openWatch({ client, correlationId, timeoutMs, onLook }: WatchOpt
       // With many instances a look takes long; the API has other things to do, too.
       await sleep(Math.max(PAUSE_MS, performance.now() - began));
     }
+    over = error;
     for (const waiter of waiters) waiter.reject(error);
     waiters.clear();
   })();
 
   return {
     instances,
-    until: (id, what, isThere) => {
+    until: async (id, what, isThere) => {
+      // An order that was just being started when the watch was closed comes too late.
+      if (over !== undefined) throw over;
       const { promise, resolve, reject } = withResolvers<InstanceView>();
       const waiter = { id, isThere, resolve, reject };
       waiters.add(waiter);
