@@ -328,7 +328,8 @@ async function openRuntime(name: string): Promise<Services> {
     redisUrl: redis.url,
     queueBackend: "redis",
     keyPrefix: redis.prefix,
-    poolSize: 5,
+    // Whoever holds the lock of a limit must not need another connection.
+    poolSize: name === "api" ? 1 : 5,
     logLevel: "silent",
   });
 }

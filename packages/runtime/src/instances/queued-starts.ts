@@ -1,4 +1,11 @@
-import { createBatch, lockLimit, roomToQueue, startedUnder, typeLimitKey } from "@millrace/store";
+import {
+  createBatch,
+  DatabaseUnavailableError,
+  lockLimit,
+  roomToQueue,
+  startedUnder,
+  typeLimitKey,
+} from "@millrace/store";
 import type { Commit, CommitOutcome, Db, LimitRef } from "@millrace/store";
 import { QueueFullError } from "../errors.ts";
 import { groupCalls } from "../group.ts";
@@ -40,19 +47,36 @@ function byLimit(commits: readonly Commit[]): Iterable<readonly [LimitRef, reado
   return groups.values();
 }
 
-/**
- * Counts and creates with the lock of the limit held: nobody else creates or admits in between. The
- * instances are committed on a connection of their own, so that one of them that Postgres refuses for
- * its values harms none of the others.
- */
+type Answers = readonly (readonly [Commit, CommitOutcome | Error])[];
+
+/** One that Postgres refuses for its values takes its transaction along: then each has its own. */
 async function createInRoom(
+  services: Pick<Services, "database" | "definitions">,
+  limit: LimitRef,
+  starts: readonly Commit[],
+): Promise<Answers> {
+  try {
+    return await createTogether(services, limit, starts);
+  } catch (error) {
+    if (error instanceof DatabaseUnavailableError) throw error;
+    const [start, ...others] = starts;
+    if (start === undefined || !(error instanceof Error)) throw error;
+    if (others.length === 0) return [[start, error]];
+    const answers: Answers[] = [];
+    for (const each of starts) answers.push(await createInRoom(services, limit, [each]));
+    return answers.flat();
+  }
+}
+
+/** Counts and creates with the lock of the limit held: nobody else creates or admits in between. */
+async function createTogether(
   { database, definitions }: Pick<Services, "database" | "definitions">,
   limit: LimitRef,
   starts: readonly Commit[],
-): Promise<readonly (readonly [Commit, CommitOutcome | Error])[]> {
+): Promise<Answers> {
   const { db } = database;
   const { slots, maxQueued } = await limitOf({ definitions }, limit);
-  const answers: (readonly [Commit, CommitOutcome | Error])[] = [];
+  const answers: (readonly [Commit, CommitOutcome])[] = [];
   let left = starts;
   await db.transaction().execute(async (trx) => {
     await lockLimit(trx, limit);
@@ -61,21 +85,26 @@ async function createInRoom(
         maxQueued === undefined ? left.length : await roomToQueue(trx, limit, slots, maxQueued);
       if (room === 0) return;
       const some = left.slice(0, room);
-      const outcomes = await createBatch(db, some);
-      some.forEach((commit, index) => {
-        answers.push([commit, outcomes[index] ?? { kind: "conflict" }]);
-      });
+      for (const [index, outcome] of (await createBatch(trx, some)).entries()) {
+        if (outcome instanceof Error) throw outcome;
+        answers.push([some[index] as Commit, outcome]);
+      }
       left = left.slice(room);
     }
   });
-  for (const commit of left) {
-    const { workflowId } = commit.previous;
-    const started = await startedBefore(db, commit);
-    answers.push([commit, started ?? new QueueFullError(workflowId, maxQueued ?? 0)]);
-  }
-  return answers;
+  return [...answers, ...(await Promise.all(left.map((start) => refused(db, start, maxQueued))))];
 }
 
+async function refused(
+  db: Db,
+  start: Commit,
+  maxQueued = 0,
+): Promise<readonly [Commit, CommitOutcome | Error]> {
+  const { workflowId } = start.previous;
+  return [start, (await startedBefore(db, start)) ?? new QueueFullError(workflowId, maxQueued)];
+}
+
+/** What is there already is answered, however full the queue is. */
 async function startedBefore(
   db: Db,
   { previous, create }: Commit,
