@@ -15,6 +15,7 @@ beforeAll(async () => {
   other = await runScheduler(api.services);
   await put("/v1/definitions/echo", echo);
   await put("/v1/definitions/waiting", waiting);
+  await put("/v1/calendars/office", { id: "office", timeZone: "UTC" });
 });
 afterAll(async () => {
   await other.close();
@@ -271,7 +272,9 @@ test("C57: an edited schedule uses the new rule once from now on; what moves no 
   await lastSeenTo(id, ago(0, hourMs));
   await outcomesOf(id, 1);
 
-  const described = await api.call("PATCH", `/v1/schedules/${id}`, { metadata: { team: "shop" } });
+  // Who made it is not the client's to say.
+  const metadata = { team: "shop", createdBy: "root" };
+  const described = await api.call("PATCH", `/v1/schedules/${id}`, { metadata });
   expect(described.body).toMatchObject({
     version: 2,
     metadata: { team: "shop", createdBy: "api" },
@@ -364,7 +367,7 @@ test("all that is wrong with a schedule is told at once", async () => {
   expect({ status, code: body.code }).toEqual({ status: 422, code: "INVALID_SCHEDULE" });
   const found = body.errors.map(({ path, code }: { path: string; code: string }) => [path, code]);
   expect(found.toSorted()).toEqual([
-    ["/calendarId", "NOT_SUPPORTED_YET"],
+    ["/calendarId", "UNKNOWN_CALENDAR"],
     ["/catchupWindow", "BAD_DURATION"],
     ["/jitter", "BAD_DURATION"],
     ["/overlapPolicy", "BAD_VALUE"],
@@ -384,6 +387,15 @@ test.each([
   [{ timing: { interval: "PT0.5S" } }, "/timing/interval"],
   [{ timing: { ...minutely, interval: "PT5M" } }, "/timing/interval"],
   [{ timing: hourly, dst: { missing: "SKIP" } }, "/dst"],
+  [{ timing: { cronExpression: "0 3 * * *" }, calendarId: "office" }, "/timing/cronExpression"],
+  [
+    {
+      type: "one-time",
+      timing: { executeAt: "2099-01-01T00:00:00Z" },
+      calendarId: "office",
+    },
+    "/calendarId",
+  ],
   [{ timing: minutely, target: { type: "task", id: "a b" } }, "/target/id"],
   [{ timing: minutely, target: { type: "workflow", id: "strict" } }, "/input"],
 ])("refused: %j", async (more, path) => {
@@ -404,6 +416,46 @@ test.each([
     status: 422,
     paths: [path],
   });
+});
+
+test("a schedule of a calendar ticks on its working days, as the calendar is when the tick comes", async () => {
+  const everyDay = ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"];
+  const allDay = Object.fromEntries(everyDay.map((day) => [day, [{ from: "00:00", to: "24:00" }]]));
+  const calendarId = `c_${randomUUID().slice(0, 8)}`;
+  await put(`/v1/calendars/${calendarId}`, {
+    id: calendarId,
+    timeZone: "UTC",
+    workingHours: allDay,
+  });
+  const [open, closed] = await Promise.all([0, 1].map(() => makeSchedule({ calendarId })));
+  const { items } = await get(`/v1/schedules/${open}/next?after=2026-11-27T22:30:00Z&count=2`);
+  expect(items).toEqual(["2026-11-27T23:00:00.000Z", "2026-11-28T00:00:00.000Z"]);
+  await lastSeenTo(open!, ago(0, hourMs));
+  expect(await outcomesOf(open!, 1)).toEqual(["STARTED"]);
+
+  // The tick that was to come is none any more.
+  const dates = [-1, 0, 1].map((days) =>
+    new Date(Date.now() + days * 24 * hourMs).toISOString().slice(0, 10),
+  );
+  const holidays = { dates };
+  const changed = { id: calendarId, timeZone: "UTC", workingHours: allDay, holidays };
+  await put(`/v1/calendars/${calendarId}`, changed);
+  await lastSeenTo(closed!, ago(0, hourMs));
+
+  await settled(async () => {
+    const { nextTickAt } = await get(`/v1/schedules/${closed}`);
+    expect(Date.parse(nextTickAt)).toBeGreaterThan(Date.now() + 24 * hourMs);
+  });
+  expect(await runsOf(closed!)).toEqual([]);
+
+  // Without its calendar it says what is wrong, and can be changed.
+  await api.call("DELETE", `/v1/calendars/${calendarId}`);
+  await lastSeenTo(closed!, ago(0, hourMs));
+  await settled(async () => {
+    expect((await get(`/v1/schedules/${closed}`)).trouble).toContain(calendarId);
+  });
+  const patched = await api.call("PATCH", `/v1/schedules/${closed}`, { calendarId: null });
+  expect(patched).toMatchObject({ status: 200, body: { trouble: null, calendarId: null } });
 });
 
 test("a tick that can start nothing is listed as failed, and the schedule goes on", async () => {

@@ -11,6 +11,8 @@ import {
 } from "@millrace/contract";
 import {
   backfillSchedule,
+  CalendarNotFoundError,
+  calendarOf,
   createSchedule,
   defaultCatchup,
   defaultJitter,
@@ -85,12 +87,14 @@ export function schedulesOf(services: Services): Pick<Runtime, keyof ScheduleCal
     const { tenantId, id, status, document, createdAt } = schedule;
     const page = { limit: mostShown };
     const { items } = await listScheduleRuns(db, { tenantId, id }, {}, page);
-    const rule = ruleOf(document, createdAt);
+    const calendar = await calendarOf(services, tenantId, document);
+    const rule = ruleOf(document, createdAt, calendar ?? undefined);
+    const isTicking = status === "ACTIVE" && calendar !== null;
     const from = schedule.nextTickAt ?? services.clock.now();
     const after = new Date(from.getTime() - 1);
     return {
       ...scheduleView(schedule),
-      nextTicks: status === "ACTIVE" ? texts(nextTicks(rule, after, mostShown)) : [],
+      nextTicks: isTicking ? texts(nextTicks(rule, after, mostShown)) : [],
       recentRuns: items.map(runView),
     };
   };
@@ -166,9 +170,12 @@ export function schedulesOf(services: Services): Pick<Runtime, keyof ScheduleCal
       return { items: items.map(runView), nextCursor };
     },
     async nextTicks(caller, id, { count = mostShown, after }) {
-      const { document, createdAt } = await find(caller, id);
+      const { tenantId, document, createdAt } = await find(caller, id);
+      const calendar = await calendarOf(services, tenantId, document);
+      if (calendar === null) throw new CalendarNotFoundError(document.calendarId ?? "");
+      const rule = ruleOf(document, createdAt, calendar);
       const from = after === undefined ? services.clock.now() : new Date(after);
-      return { items: texts(nextTicks(ruleOf(document, createdAt), from, count)) };
+      return { items: texts(nextTicks(rule, from, count)) };
     },
   };
 }

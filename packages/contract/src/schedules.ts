@@ -63,7 +63,13 @@ const scheduleFields = {
   jitter: Text.optional().meta({
     description: "ISO 8601 duration: each run starts up to so much after its tick; default PT0S",
   }),
-  calendarId: z.string().min(1).max(BOUNDS.id).nullable().optional(),
+  calendarId: z
+    .string()
+    .min(1)
+    .max(BOUNDS.id)
+    .nullable()
+    .optional()
+    .meta({ description: "recurring: ticks in the working time of this calendar only" }),
   dst: strict("dst", {
     missing: z.enum(["SHIFT", "SKIP"]).optional(),
     duplicate: z.enum(["FIRST", "BOTH"]).optional(),

@@ -61,6 +61,7 @@ export {
   triggerSchedule,
 } from "./schedules/control-schedule.ts";
 export type { Backfill, Backfilled } from "./schedules/control-schedule.ts";
+export { calendarOf } from "./schedules/scheduled-start.ts";
 export { scheduleProblems } from "./schedules/check-schedule.ts";
 export { defaultCatchup, defaultJitter, defaultTimezone, ruleOf } from "./schedules/plan.ts";
 export { nextTicks } from "./schedules/ticks.ts";

@@ -14,6 +14,7 @@ const minutely = (more: object = {}) =>
       ...more,
     },
     now,
+    undefined,
   );
 /** The full minute `count` minutes before now. */
 const ago = (count: number) =>
@@ -70,6 +71,7 @@ test("what is to come once comes once, or is missed", () => {
         timing: { executeAt: executeAt.toISOString() },
       },
       now,
+      undefined,
     );
 
   expect(dueTicks(once(ago(1)), { uid: "u", from: ago(1), now })).toMatchObject({

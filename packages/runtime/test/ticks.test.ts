@@ -202,6 +202,33 @@ test("start and end are part of the time in which it ticks, and after the end th
   expect(nextTick({ kind: "once", at: end }, end)).toBeUndefined();
 });
 
+test("with a calendar it ticks at working moments only, and never where there are none", () => {
+  // Weekdays from nine to five, UTC.
+  const nextWorking = (from: Date): Date | undefined => {
+    for (let ms = from.getTime(); ; ms = Math.floor(ms / 3_600_000 + 1) * 3_600_000) {
+      const [day, hour] = [new Date(ms).getUTCDay(), new Date(ms).getUTCHours()];
+      if (day % 6 !== 0 && hour >= 9 && hour < 17) return new Date(ms);
+    }
+  };
+  const from = at("2026-11-27T00:00:00Z");
+  const ticks = (expression: string, count: number) =>
+    iso(nextTicks(cronRule(expression, "UTC", {}, { nextWorking }), from, count));
+
+  expect(ticks("0 9 * * *", 3)).toEqual([
+    "2026-11-27T09:00",
+    "2026-11-30T09:00",
+    "2026-12-01T09:00",
+  ]);
+  expect(ticks("0 */4 * * *", 3)).toEqual([
+    "2026-11-27T12:00",
+    "2026-11-27T16:00",
+    "2026-11-30T12:00",
+  ]);
+  expect(ticks("0 3 * * *", 1)).toEqual([]);
+  const never = cronRule("0 9 * * *", "UTC", {}, { nextWorking: () => undefined });
+  expect(nextTicks(never, from, 1)).toEqual([]);
+});
+
 test("jitter is the same for the same tick, never early, and never beyond the tick after it", () => {
   fc.assert(
     fc.property(

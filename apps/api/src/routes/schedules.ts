@@ -217,7 +217,13 @@ export const scheduleRoutes: FastifyPluginAsyncZod<ApiContext> = async (app, { r
 
   const control = {
     ...changes,
-    errors: ["SCHEDULE_NOT_FOUND", "STATUS_CONFLICT", "PRECONDITION_FAILED", "BUSY"],
+    errors: [
+      "SCHEDULE_NOT_FOUND",
+      "CALENDAR_NOT_FOUND",
+      "STATUS_CONFLICT",
+      "PRECONDITION_FAILED",
+      "BUSY",
+    ],
   } as const;
   app.post(
     "/v1/schedules/:id/pause",
@@ -256,7 +262,10 @@ export const scheduleRoutes: FastifyPluginAsyncZod<ApiContext> = async (app, { r
 
   app.post(
     "/v1/schedules/:id/backfill",
-    { schema: backfillSchema, config: { errors: ["SCHEDULE_NOT_FOUND"] } },
+    {
+      schema: backfillSchema,
+      config: { errors: ["SCHEDULE_NOT_FOUND", "CALENDAR_NOT_FOUND"] },
+    },
     async (request, reply) => {
       const caller = callerOf(request, { actor: request.body.requestedBy });
       const answer = await runtime.backfillSchedule(caller, request.params.id, request.body);
@@ -264,7 +273,9 @@ export const scheduleRoutes: FastifyPluginAsyncZod<ApiContext> = async (app, { r
     },
   );
 
-  const config = { errors: ["SCHEDULE_NOT_FOUND", "INVALID_CURSOR"] } as const;
+  const config = {
+    errors: ["SCHEDULE_NOT_FOUND", "CALENDAR_NOT_FOUND", "INVALID_CURSOR"],
+  } as const;
   app.get("/v1/schedules/:id/next", { schema: nextSchema, config }, (request) =>
     runtime.nextTicks(callerOf(request), request.params.id, request.query),
   );

@@ -237,11 +237,13 @@ function timingText({ timing }: ScheduleView): string {
 }
 
 function printOne(output: Output, schedule: ScheduleView): void {
-  const { id, status, overlapPolicy, catchupWindow, jitter, dst, counts, pause } = schedule;
+  const { id, status, overlapPolicy, catchupWindow, jitter, dst, counts, pause, calendarId } =
+    schedule;
   const { trouble, nextTicks = [], recentRuns = [], input } = schedule;
   output.line(`schedule ${id}  ${status}`);
   output.line(`  target     ${printable(targetText(schedule))}`);
   output.line(`  timing     ${printable(timingText(schedule))}`);
+  if (calendarId !== null) output.line(`  calendar   ${printable(calendarId)}`);
   if (dst !== null) output.line(`  clocks     ${dst.missing} and ${dst.duplicate}`);
   output.line(`  policy     ${overlapPolicy}, window ${catchupWindow}, jitter ${jitter}`);
   output.line(`  input      ${jsonLine(input, 200)}`);

@@ -1,9 +1,11 @@
 import { isRefusal, parseDuration } from "@millrace/engine";
+import type { Calendar } from "@millrace/engine";
 import type { StoredSchedule, StoredScheduleDocument } from "@millrace/store";
 import { WorkflowNotFoundError } from "../errors.ts";
 import type { Problem } from "../errors.ts";
 import type { Services } from "../services.ts";
 import { firstTick, planOf } from "./plan.ts";
+import { calendarOf } from "./scheduled-start.ts";
 import { sameTiming } from "./same-timing.ts";
 import { parseCron } from "./ticks.ts";
 import { isTimezone } from "./wall-clock.ts";
@@ -16,7 +18,7 @@ import { isTimezone } from "./wall-clock.ts";
  * @param previous The schedule as it is, where it is changed.
  */
 export async function scheduleProblems(
-  services: Pick<Services, "definitions" | "clock">,
+  services: Pick<Services, "definitions" | "clock" | "database">,
   tenantId: string,
   value: unknown,
   ofShape: readonly Problem[],
@@ -30,10 +32,11 @@ export async function scheduleProblems(
     ...dstProblems(schedule),
     ...durationProblems(schedule, "/catchupWindow", "catchupWindow"),
     ...durationProblems(schedule, "/jitter", "jitter"),
-    ...calendarProblems(schedule),
     ...(await targetProblems(services, tenantId, schedule)),
   ];
-  return problems.length > 0 ? problems : tickProblems(services, schedule, previous);
+  const { calendar, problems: ofCalendar } = await calendarProblems(services, tenantId, schedule);
+  const all = [...problems, ...ofCalendar];
+  return all.length > 0 ? all : tickProblems(services, schedule, calendar, previous);
 }
 
 type Fields = Readonly<Record<string, unknown>>;
@@ -133,10 +136,25 @@ function dstProblems({ dst, timing: given }: Fields): readonly Problem[] {
   return [{ path: "/dst", code: "UNKNOWN_FIELD", message }];
 }
 
-function calendarProblems({ calendarId }: Fields): readonly Problem[] {
-  if (calendarId === undefined || calendarId === null) return [];
-  const message = '"calendarId" is not in this version of Millrace yet; leave it out';
-  return [{ path: "/calendarId", code: "NOT_SUPPORTED_YET", message }];
+async function calendarProblems(
+  services: Pick<Services, "database">,
+  tenantId: string,
+  { type, calendarId }: Fields,
+): Promise<{ readonly calendar: Calendar | undefined; readonly problems: readonly Problem[] }> {
+  const problem = (code: string, message: string) => ({
+    calendar: undefined,
+    problems: [{ path: "/calendarId", code, message }],
+  });
+  if (typeof calendarId !== "string") return { calendar: undefined, problems: [] };
+  if (type === "one-time") {
+    return problem(
+      "UNKNOWN_FIELD",
+      "concerns a recurring schedule: what is to come once has its time",
+    );
+  }
+  const calendar = await calendarOf(services, tenantId, { calendarId });
+  if (calendar) return { calendar, problems: [] };
+  return problem("UNKNOWN_CALENDAR", `there is no calendar ${JSON.stringify(calendarId)}`);
 }
 
 async function targetProblems(
@@ -169,13 +187,14 @@ function taskProblems(id: string): readonly Problem[] {
 function tickProblems(
   { clock }: Pick<Services, "clock">,
   schedule: Fields,
+  calendar: Calendar | undefined,
   previous: StoredSchedule | undefined,
 ): readonly Problem[] {
   // Its shape was found to be right.
   const document = schedule as unknown as StoredScheduleDocument;
   if (previous !== undefined && sameTiming(previous.document, document)) return [];
   const now = clock.now();
-  const plan = planOf(document, previous?.createdAt ?? now);
+  const plan = planOf(document, previous?.createdAt ?? now, calendar);
   const first = firstTick(plan, now);
   if (first !== undefined && first.getTime() >= now.getTime() - plan.catchupMs) return [];
   const { executeAt, interval } = document.timing;

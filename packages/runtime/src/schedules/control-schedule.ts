@@ -1,6 +1,6 @@
 import { changeSchedule, insertRuns, noteTicks } from "@millrace/store";
 import type { NewScheduleRun, StoredSchedule } from "@millrace/store";
-import { InvalidBackfillError, ScheduleStatusError } from "../errors.ts";
+import { CalendarNotFoundError, InvalidBackfillError, ScheduleStatusError } from "../errors.ts";
 import type { Caller, Services } from "../services.ts";
 import { holdSchedule } from "./hold-schedule.ts";
 import { planOf } from "./plan.ts";
@@ -63,21 +63,26 @@ export async function resumeSchedule(
   ifMatch?: number,
 ): Promise<StoredSchedule> {
   const key = { tenantId, id };
-  const { schedule } = await holdSchedule(services, key, ifMatch, async (trx, old) => {
-    const { status, document, uid, createdAt, now } = old;
-    if (status === "COMPLETED") throw new ScheduleStatusError("resumed", id, status);
-    if (status === "ACTIVE") return { schedule: old };
-    const next = nextOf(document, uid, createdAt, now);
-    const resumed = await changeSchedule(trx, key, {
-      document,
-      status: next.nextTickAt === null ? "COMPLETED" : "ACTIVE",
-      pause: null,
-      ...next,
-      at: now,
-      actor,
-    });
-    return { schedule: resumed };
-  });
+  const { schedule } = await holdSchedule(
+    services,
+    key,
+    ifMatch,
+    async (trx, old, { calendar }) => {
+      const { status, document, now } = old;
+      if (status === "COMPLETED") throw new ScheduleStatusError("resumed", id, status);
+      if (status === "ACTIVE") return { schedule: old };
+      const next = nextOf(old, calendar);
+      const resumed = await changeSchedule(trx, key, {
+        document,
+        status: next.nextTickAt === null ? "COMPLETED" : "ACTIVE",
+        pause: null,
+        ...next,
+        at: now,
+        actor,
+      });
+      return { schedule: resumed };
+    },
+  );
   services.queue.wake.publish("schedule", { id });
   return schedule;
 }
@@ -153,7 +158,9 @@ export async function backfillSchedule(
     throw new InvalidBackfillError("/to", "BAD_RANGE", "the range ends before it begins");
   const done = await holdSchedule(services, key, undefined, async (trx, schedule, start) => {
     const { document, createdAt, now, status, nextTickAt, dueAt } = schedule;
-    const plan = planOf(document, createdAt);
+    const { calendar } = start;
+    if (calendar === null) throw new CalendarNotFoundError(document.calendarId ?? "");
+    const plan = planOf(document, createdAt, calendar);
     const ticks = ticksBetween(plan.rule, from, to < now ? to : now);
     const todo = await notYetRun(trx, schedule, ticks);
     const policy =

@@ -33,7 +33,8 @@ export function dueTicks(
   const windowStart = new Date(now.getTime() - catchupMs);
   const missed: Date[] = [];
   let missedBefore: Date | undefined;
-  let next: Date | undefined = from;
+  // Its calendar may have been changed since.
+  let next = rule.kind === "once" ? from : nextTick(rule, new Date(from.getTime() - 1));
   while (next !== undefined && next < windowStart) {
     if (missed.length === mostListed) {
       missedBefore = windowStart;

@@ -1,4 +1,5 @@
-import { isRefusal, parseDuration } from "@millrace/engine";
+import { isRefusal, nextWorkingTime, parseDuration } from "@millrace/engine";
+import type { Calendar } from "@millrace/engine";
 import type { StoredOverlapPolicy, StoredScheduleDocument } from "@millrace/store";
 import { cronRule, dueAt, nextTick } from "./ticks.ts";
 import type { TickRule } from "./ticks.ts";
@@ -18,11 +19,18 @@ export const defaultTimezone = "UTC";
 /** A tick that comes later than this by the ordinary way of things is no missed one. */
 export const leastCatchupMs = 10_000;
 
-/** @param origin When the schedule was made: an interval without a start counts from it. */
-export function planOf(document: StoredScheduleDocument, origin: Date): SchedulePlan {
+/**
+ * @param origin When the schedule was made: an interval without a start counts from it.
+ * @param calendar That which the document names.
+ */
+export function planOf(
+  document: StoredScheduleDocument,
+  origin: Date,
+  calendar: Calendar | undefined,
+): SchedulePlan {
   const { catchupWindow, jitter, overlapPolicy = "SKIP" } = document;
   return {
-    rule: ruleOf(document, origin),
+    rule: ruleOf(document, origin, calendar),
     jitterMs: msOf(jitter ?? defaultJitter),
     catchupMs: Math.max(leastCatchupMs, msOf(catchupWindow ?? defaultCatchup)),
     overlapPolicy,
@@ -32,10 +40,12 @@ export function planOf(document: StoredScheduleDocument, origin: Date): Schedule
 export function ruleOf(
   { timing, dst = {} }: Pick<StoredScheduleDocument, "timing" | "dst">,
   origin: Date,
+  calendar?: Calendar,
 ): TickRule {
   const { executeAt, cronExpression, interval, timezone, startDate, endDate } = timing;
   if (executeAt !== undefined) return { kind: "once", at: new Date(executeAt) };
-  const bounds = { start: dateOf(startDate), end: dateOf(endDate) };
+  const nextWorking = calendar && workingTimeOf(calendar);
+  const bounds = { start: dateOf(startDate), end: dateOf(endDate), nextWorking };
   if (interval !== undefined) {
     return { kind: "interval", everyMs: msOf(interval), origin, ...bounds };
   }
@@ -45,6 +55,13 @@ export function ruleOf(
     ...(duplicate !== undefined && { duplicate }),
   };
   return cronRule(cronExpression ?? "", timezone ?? defaultTimezone, rule, bounds);
+}
+
+function workingTimeOf(calendar: Calendar): (at: Date) => Date | undefined {
+  return (at) => {
+    const working = nextWorkingTime(calendar, at);
+    return isRefusal(working) ? undefined : working;
+  };
 }
 
 /** When a rule that holds from `now` on ticks first; what is to come once may also be overdue. */

@@ -1,4 +1,5 @@
 import { randomUUID } from "node:crypto";
+import type { Calendar } from "@millrace/engine";
 import {
   canonicalJson,
   changeSchedule,
@@ -7,17 +8,18 @@ import {
   readSchedule,
 } from "@millrace/store";
 import type {
+  LockedSchedule,
   NextTick,
   StoredSchedule,
   StoredScheduleDocument,
   StoredScheduleStatus,
 } from "@millrace/store";
-import { ScheduleExistsError } from "../errors.ts";
+import { CalendarNotFoundError, ScheduleExistsError } from "../errors.ts";
 import type { Caller, Services } from "../services.ts";
 import { holdSchedule } from "./hold-schedule.ts";
 import { dueAtOf, firstTick, planOf } from "./plan.ts";
 import { sameTiming } from "./same-timing.ts";
-import { performRuns, registerTask } from "./scheduled-start.ts";
+import { calendarOf, performRuns, registerTask } from "./scheduled-start.ts";
 import { countTicks } from "./tick-metrics.ts";
 import { tickUpToNow } from "./tick-schedule.ts";
 import type { Ticking } from "./tick-schedule.ts";
@@ -39,7 +41,8 @@ export async function createSchedule(
   await registerTask(services, caller, document);
   const at = services.clock.now();
   const uid = randomUUID();
-  const next = nextOf(document, uid, at, at);
+  const calendar = await calendarOf(services, tenantId, document);
+  const next = nextOf({ document, uid, createdAt: at, now: at }, calendar);
   const status = next.nextTickAt === null ? "COMPLETED" : "ACTIVE";
   const schedule = { tenantId, id, uid, document, status, at, actor, ...next } as const;
   const inserted = await insertSchedule(db, schedule);
@@ -69,6 +72,7 @@ export async function replaceSchedule(
 ): Promise<StoredSchedule> {
   const { tenantId, actor } = caller;
   await registerTask(services, caller, document);
+  const calendar = await calendarOf(services, tenantId, document);
   const key = { tenantId, id };
   const { schedule, ticking } = await holdSchedule(
     services,
@@ -77,7 +81,7 @@ export async function replaceSchedule(
     async (trx, old, start) => {
       if (canonicalJson(old.document) === canonicalJson(document)) return { schedule: old };
       const ticked = await tickUpToNow(services, trx, old, start);
-      const next = nextAfterChange(old, ticked, document);
+      const next = nextAfterChange(old, ticked, document, calendar);
       const changed = await changeSchedule(trx, key, {
         document,
         pause: old.pause,
@@ -118,14 +122,13 @@ export async function afterChange(
   await performRuns(services, commits);
 }
 
-/** When a document ticks that holds from `now` on. */
+/** When a schedule ticks whose rule holds from `now` on. @throws CalendarNotFoundError */
 export function nextOf(
-  document: StoredScheduleDocument,
-  uid: string,
-  origin: Date,
-  now: Date,
+  { document, uid, createdAt, now }: Pick<LockedSchedule, "document" | "uid" | "createdAt" | "now">,
+  calendar: Calendar | null | undefined,
 ): NextTick {
-  const plan = planOf(document, origin);
+  if (calendar === null) throw new CalendarNotFoundError(document.calendarId ?? "");
+  const plan = planOf(document, createdAt, calendar);
   const nextTickAt = firstTick(plan, now) ?? null;
   return { nextTickAt, dueAt: nextTickAt === null ? null : dueAtOf(plan, uid, nextTickAt) };
 }
@@ -134,12 +137,13 @@ function nextAfterChange(
   old: StoredSchedule & { readonly now: Date },
   ticked: Ticking,
   document: StoredScheduleDocument,
+  calendar: Calendar | null | undefined,
 ): NextTick & { readonly status: StoredScheduleStatus } {
   if (sameTiming(old.document, document)) {
     const { status, nextTickAt, dueAt } = ticked;
     return { status, nextTickAt, dueAt };
   }
-  const next = nextOf(document, old.uid, old.createdAt, old.now);
+  const next = nextOf({ ...old, document }, calendar);
   if (next.nextTickAt === null) return { ...next, status: "COMPLETED" };
   if (old.status !== "PAUSED") return { ...next, status: "ACTIVE" };
   return { ...whilePaused(document, next), status: "PAUSED" };

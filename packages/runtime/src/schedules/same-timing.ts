@@ -6,6 +6,7 @@ export function sameTiming(one: StoredScheduleDocument, other: StoredScheduleDoc
   return timingText(one) === timingText(other);
 }
 
-function timingText({ type, timing, dst, jitter }: StoredScheduleDocument): string {
-  return canonicalJson({ type, timing, dst: dst ?? null, jitter: jitter ?? null });
+function timingText(document: StoredScheduleDocument): string {
+  const { type, timing, dst = null, jitter = null, calendarId = null } = document;
+  return canonicalJson({ type, timing, dst, jitter, calendarId });
 }

@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto";
+import type { Calendar } from "@millrace/engine";
 import { canonicalJson, createWithin, registerDefinition } from "@millrace/store";
 import type {
   Commit,
@@ -8,6 +9,7 @@ import type {
   ScheduleRunKind,
   StoredScheduleDocument,
 } from "@millrace/store";
+import { loadCalendars } from "../calendars/load-calendars.ts";
 import type { KnownDefinition } from "../definitions/definition-cache.ts";
 import { InvalidInputError, WorkflowNotFoundError } from "../errors.ts";
 import type { MillraceError } from "../errors.ts";
@@ -18,8 +20,14 @@ import type { Caller, Services } from "../services.ts";
 
 /** The instances that schedules start, as a start by the API would make them. */
 
-/** What a schedule starts, or why it can start nothing now. */
-export type ScheduledStart =
+/** What a schedule needs to tick. */
+export type ScheduledStart = Startable & {
+  /** That which it names; null where that is not there. */
+  readonly calendar: Calendar | null | undefined;
+};
+
+/** What it starts, or why it can start nothing now. */
+type Startable =
   | { readonly known: KnownDefinition; readonly refusal?: undefined }
   | { readonly known?: undefined; readonly refusal: MillraceError };
 
@@ -30,10 +38,32 @@ export function workflowIdOf({ target }: Pick<StoredScheduleDocument, "target">)
 
 /** Asked before the schedule's row is taken, so that no transaction waits for another connection. */
 export async function prepareStart(
-  { definitions }: Pick<Services, "definitions">,
+  services: Services,
   tenantId: string,
   document: StoredScheduleDocument,
 ): Promise<ScheduledStart> {
+  const [startable, calendar] = await Promise.all([
+    startableOf(services, tenantId, document),
+    calendarOf(services, tenantId, document),
+  ]);
+  return { ...startable, calendar };
+}
+
+/** Null where the one that is named is not there. */
+export async function calendarOf(
+  { database }: Pick<Services, "database">,
+  tenantId: string,
+  { calendarId }: Pick<StoredScheduleDocument, "calendarId">,
+): Promise<Calendar | null | undefined> {
+  if (calendarId === undefined || calendarId === null) return undefined;
+  return (await loadCalendars(database.db, tenantId, [calendarId])).get(calendarId) ?? null;
+}
+
+async function startableOf(
+  { definitions }: Services,
+  tenantId: string,
+  document: StoredScheduleDocument,
+): Promise<Startable> {
   const workflowId = workflowIdOf(document);
   try {
     const known = await definitions.latest(tenantId, workflowId);

@@ -9,7 +9,7 @@ import type {
   StoredOverlapPolicy,
   StoredScheduleStatus,
 } from "@millrace/store";
-import { ScheduleBusyError } from "../errors.ts";
+import { CalendarNotFoundError, ScheduleBusyError } from "../errors.ts";
 import type { Services } from "../services.ts";
 import { decideOverlap, dueTicks } from "./due-ticks.ts";
 import type { SkipReason, TickOutcome } from "./due-ticks.ts";
@@ -45,6 +45,11 @@ export async function tickUpToNow(
   schedule: LockedSchedule,
   start: ScheduledStart,
 ): Promise<Ticking> {
+  const { status: before, nextTickAt: from, dueAt } = schedule;
+  // Nobody knows which ticks there were; the change may be what makes it good.
+  if (start.calendar === null) {
+    return { commits: [], runs: [], status: before, nextTickAt: from, dueAt };
+  }
   const commits: Commit[] = [];
   const runs: NewScheduleRun[] = [];
   let state = schedule;
@@ -60,7 +65,10 @@ export async function tickUpToNow(
   throw new ScheduleBusyError(schedule.id);
 }
 
-/** @param atOnce What jitter would put off is due, too. */
+/**
+ * @param atOnce What jitter would put off is due, too.
+ * @throws CalendarNotFoundError
+ */
 export async function tickSchedule(
   services: Services,
   trx: Db,
@@ -69,10 +77,12 @@ export async function tickSchedule(
   atOnce = false,
 ): Promise<Ticking> {
   const { uid, document, createdAt, nextTickAt: from, dueAt, status, now } = schedule;
+  const { calendar } = start;
   if (status !== "ACTIVE" || from === null) {
     return { commits: [], runs: [], status, nextTickAt: from, dueAt };
   }
-  const plan = planOf(document, createdAt);
+  if (calendar === null) throw new CalendarNotFoundError(document.calendarId ?? "");
+  const plan = planOf(document, createdAt, calendar);
   const { missed, missedBefore, ticks, next } = dueTicks(plan, { uid, from, now }, atOnce);
   const fresh = await notYetRun(trx, schedule, ticks);
   const never = await notYetRun(trx, schedule, missed);

@@ -21,6 +21,8 @@ interface Bounds {
   /** Both are part of the time in which it ticks. */
   readonly start?: Date | undefined;
   readonly end?: Date | undefined;
+  /** The first working moment at or after a time: it ticks at working moments only. */
+  readonly nextWorking?: ((at: Date) => Date | undefined) | undefined;
 }
 
 export interface CronRule extends Bounds {
@@ -50,13 +52,24 @@ export interface CronExpression {
   readonly isEveryHour: boolean;
 }
 
+/** Times in a row that no working moment meets: beyond, none ever will. */
+const mostClosed = 1_000;
+
 /** The first tick later than `after`; undefined where there is none any more. */
 export function nextTick(rule: TickRule, after: Date): Date | undefined {
   if (rule.kind === "once") return rule.at > after ? rule.at : undefined;
-  const from = rule.start === undefined ? after : later(after, new Date(rule.start.getTime() - 1));
-  const tick = rule.kind === "cron" ? nextOfCron(rule, from.getTime()) : nextOfInterval(rule, from);
-  const isPast = tick === undefined || (rule.end !== undefined && tick > rule.end);
-  return isPast ? undefined : tick;
+  const { start, end, nextWorking } = rule;
+  let from = start === undefined ? after : later(after, new Date(start.getTime() - 1));
+  for (let closed = 0; closed < mostClosed; closed++) {
+    const tick =
+      rule.kind === "cron" ? nextOfCron(rule, from.getTime()) : nextOfInterval(rule, from);
+    if (tick === undefined || (end !== undefined && tick > end)) return undefined;
+    const working = nextWorking === undefined ? tick : nextWorking(tick);
+    if (working === undefined) return undefined;
+    if (working.getTime() === tick.getTime()) return tick;
+    from = new Date(working.getTime() - 1);
+  }
+  return undefined;
 }
 
 /** At most `count` ticks later than `after`. */
