@@ -84,6 +84,18 @@ const delay: WorkflowDefinition = {
   ],
 };
 
+/** The three that begin about the same time take turns; a slot is given back for the rest between. */
+const limited: WorkflowDefinition = {
+  id: "limited",
+  retry,
+  concurrency: { limit: 1 },
+  steps: [
+    task("one", { next: "rest" }),
+    { stepId: "rest", type: "DELAY", duration: "${ input.delay }", ...to("two") },
+    task("two", { saw: outputOf("one") }),
+  ],
+};
+
 function undo(step: string, input: TaskOptions["input"] = {}) {
   const { stepId, ...rest } = task(`undo_${step}`, { saw: outputOf(step), input });
   return { ...rest, stepId, type: "TASK" as const, taskId: "chaos.step", compensationFor: step };
@@ -307,6 +319,7 @@ export const DEFINITIONS: readonly WorkflowDefinition[] = [
     deliver: "ONE",
   }),
   delay,
+  limited,
   retried,
   parked,
   fragile,

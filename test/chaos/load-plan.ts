@@ -31,6 +31,7 @@ export interface CasePlan {
  *   its operator has mended it, and is retried; `abandoned` fails and is cancelled.
  * - `triggered`: an event starts it. The rivals of one round wait for events of which each is for one of
  *   them alone; `rival_cancelled` is cancelled, perhaps with an event that it was given.
+ * - The limited ones begin together, and one of them at a time may run.
  * - `parent`: waits for a child; `parent_cancelled` is cancelled about then.
  */
 export const SCENARIOS = [
@@ -43,6 +44,9 @@ export const SCENARIOS = [
   "race",
   "race_cancelled",
   "delay",
+  "limited",
+  "limited_too",
+  "limited_three",
   "retried",
   "saga",
   "saga_triggered",
@@ -107,6 +111,13 @@ function planCase(random: Random, number: number, atMs: number, key: string): Ca
     }
     case "delay":
       return plan("delay", { delay: seconds(random.whole(200, 6_000)) });
+    case "limited":
+    case "limited_too":
+    case "limited_three":
+      return plan("limited", {
+        ms: random.whole(200, 1_200),
+        delay: seconds(random.whole(0, 1_000)),
+      });
     case "retried":
       return plan("retried", { failures: random.whole(0, 4) });
     case "paused":

@@ -162,6 +162,9 @@ async function drive(plan: CasePlan, client: LoggingClient, deadline: () => numb
       break;
     case "chain":
     case "delay":
+    case "limited":
+    case "limited_too":
+    case "limited_three":
     case "emitting":
     case "parent":
     case "retried":

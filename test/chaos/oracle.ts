@@ -6,6 +6,7 @@ import { evidenceOf, type Evidence } from "./oracle/evidence.ts";
 import { checkExecutions } from "./oracle/executions.ts";
 import { checkJoins } from "./oracle/joins.ts";
 import { checkChanges } from "./oracle/changes.ts";
+import { checkLimits } from "./oracle/limits.ts";
 import { checkLives } from "./oracle/lives.ts";
 import { checkRivals } from "./oracle/rivals.ts";
 import { checkSchedules } from "./oracle/schedules.ts";
@@ -54,5 +55,6 @@ export function judge(record: RunRecord): readonly Violation[] {
       ...(evidence.instance ? { instance: evidence.instance.view.id } : {}),
     })),
   );
-  return [...ofCases, ...checkSchedules(record).map(([promise, what]) => ({ promise, what }))];
+  const ofAll = [checkSchedules, checkLimits].flatMap((check) => check(record));
+  return [...ofCases, ...ofAll.map(([promise, what]) => ({ promise, what }))];
 }
