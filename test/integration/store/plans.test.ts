@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import {
   claimSteps,
+  deleteStraySlots,
   dueSchedules,
   makeMissedDue,
   releasesLeft,
@@ -14,6 +15,7 @@ import {
   takeDueTimers,
   takeLapsedSteps,
   takeUnstarted,
+  takeUntoldGrants,
   unappliedMatches,
   unmatchedEvents,
   waitingSchedules,
@@ -63,6 +65,8 @@ const questions: readonly Question[] = [
   { name: "unapplied_matches", values: [2_000, 500], indexes: ["waits_unapplied"] },
   { name: "left_unstarted_children", values: [500], indexes: ["children_look"] },
   { name: "left_child_signals", values: [500], indexes: ["child_signals_look"] },
+  { name: "untold_grants", values: [500], indexes: ["limit_slots_granted"] },
+  { name: "stray_slots", values: [500], indexes: ["limit_slots_taken"] },
   { name: "take_timers", values: [200, 5_000, null, 0], indexes: ["timers_look"] },
   { name: "take_timers", values: [100, 5_000, null, 30_000], indexes: ["timers_look"] },
   { name: "next_timer", values: [], indexes: ["timers_look"] },
@@ -184,6 +188,8 @@ async function askAll(): Promise<void> {
   await releasesLeft(db, 2_000, 500);
   await takeUnstarted(db, 500);
   await takeChildSignals(db, 500);
+  await takeUntoldGrants(db, 500);
+  await deleteStraySlots(db, 500);
   await takeDueTimers(db, 200, 5_000);
   await nextTimerDue(db);
   await makeMissedDue(db, new Date(0), new Date(1));
