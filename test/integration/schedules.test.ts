@@ -498,7 +498,12 @@ test("tenants see and touch their own schedules only", async () => {
   const listed = async (headers: Record<string, string>) =>
     (await api.call("GET", "/v1/schedules", undefined, headers)).body.items.length as number;
   expect([await listed(mine), await listed(theirs)]).toEqual([1, 0]);
-  const { body: run } = await api.call("POST", `/v1/schedules/${id}/trigger`, undefined, mine);
+  const by = { requestedBy: "ada" };
+  const { body: run } = await api.call("POST", `/v1/schedules/${id}/trigger`, by, mine);
   const started = await api.call("GET", `/v1/instances/${run.instanceId}`, undefined, mine);
-  expect(started.body).toMatchObject({ tenantId: "acme", workflowId: "echo" });
+  expect(started.body).toMatchObject({
+    tenantId: "acme",
+    workflowId: "echo",
+    metadata: { schedule: { id, kind: "MANUAL", requestedBy: "ada" } },
+  });
 });

@@ -43,6 +43,9 @@ import { time } from "./views.ts";
 /** Ticks and runs that a schedule's own page shows. */
 const mostShown = 10;
 
+/** A patch that says nothing of a version is tried again so often when somebody was first. */
+const mostTries = 10;
+
 export function schedulesOf(services: Services): Pick<Runtime, keyof ScheduleCalls> {
   const { db } = services.database;
 
@@ -127,7 +130,7 @@ export function schedulesOf(services: Services): Pick<Runtime, keyof ScheduleCal
       }
     },
     async patchSchedule(caller, id, patch, ifMatch) {
-      for (;;) {
+      for (let tries = 1; ; tries++) {
         const previous = await find(caller, id);
         const { version, document } = previous;
         if (ifMatch !== undefined && ifMatch !== version) {
@@ -138,7 +141,8 @@ export function schedulesOf(services: Services): Pick<Runtime, keyof ScheduleCal
           return await detailed(await replace(caller, previous, body, version));
         } catch (error) {
           // Somebody was first: the patch is for what there is now.
-          if (!(error instanceof ScheduleChangedError) || ifMatch !== undefined) throw error;
+          const isPassing = error instanceof ScheduleChangedError && ifMatch === undefined;
+          if (!isPassing || tries === mostTries) throw error;
         }
       }
     },

@@ -275,7 +275,7 @@ export class ScheduleBusyError extends MillraceError {
   readonly code = "BUSY";
   override readonly retryAfterSeconds = 1;
   constructor(id: string) {
-    super(`schedule ${id} has many ticks to make up for right now; try again`);
+    super(`schedule ${id} changes too fast right now, or has much to make up for; try again`);
   }
 }
 

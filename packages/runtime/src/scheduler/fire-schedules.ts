@@ -1,22 +1,18 @@
 import {
   DatabaseUnavailableError,
   dueSchedules,
-  nextWaiting,
-  noteTicks,
   putOffSchedule,
-  settleWaiting,
-  standingOf,
-  readSchedule,
   scheduleOutlook,
   waitingSchedules,
   withSchedule,
 } from "@millrace/store";
-import type { ScheduleKey, StoredSchedule, WaitingSchedule } from "@millrace/store";
+import type { StoredSchedule, WaitingSchedule } from "@millrace/store";
 import { StatusConflictError } from "../errors.ts";
 import { cancelInstance } from "../instances/cancel-instance.ts";
 import { startLoop } from "../loop.ts";
 import type { Loop } from "../loop.ts";
-import { createRuns, draftRun, performRuns, prepareStart } from "../schedules/scheduled-start.ts";
+import { performRuns, prepareStart } from "../schedules/scheduled-start.ts";
+import { startWaiting } from "../schedules/start-waiting.ts";
 import { tickSchedule } from "../schedules/tick-schedule.ts";
 import { countTicks } from "../schedules/tick-metrics.ts";
 import type { Services } from "../services.ts";
@@ -33,7 +29,7 @@ const lanes = 4;
 /** Safety net; pub/sub tells of schedules that are made or changed. */
 const longestSleepMs = 500;
 /** While runs wait for others to settle, of which nobody tells. */
-const waitingSleepMs = 100;
+const waitingSleepMs = 250;
 /** What could not be made to tick has its next turn after so long. */
 const putOffMs = 5_000;
 
@@ -117,48 +113,4 @@ async function makeRoom(services: Services, schedule: WaitingSchedule): Promise<
 /** It ended, or somebody else cancelled it. */
 function unlessOver(error: unknown): void {
   if (!(error instanceof StatusConflictError)) throw error;
-}
-
-/** Starts the run whose turn it is, if nothing is live. */
-async function startWaiting(services: Services, key: ScheduleKey): Promise<void> {
-  const { db } = services.database;
-  const seen = await readSchedule(db, key);
-  if (seen === undefined) return;
-  const { known, refusal } = await prepareStart(services, seen.tenantId, seen.document);
-  const commit = await withSchedule(db, key, { ifFree: true }, async (trx, schedule) => {
-    if (schedule.version !== seen.version) return undefined;
-    const { live } = await standingOf(trx, schedule);
-    if (live.length > 0) return undefined;
-    const run = await nextWaiting(trx, schedule, schedule.status === "PAUSED");
-    if (run === undefined) return undefined;
-    const at = schedule.now;
-    const { status, nextTickAt, dueAt } = schedule;
-    const none = { started: 0, skipped: 0, missed: 0, failed: 0 };
-    const ticked = { status, nextTickAt, dueAt, lastTickAt: null };
-    if (known === undefined) {
-      const { code: reason, message } = refusal;
-      await settleWaiting(trx, key, run, {
-        status: "FAILED",
-        reason,
-        message,
-        instanceId: null,
-        at,
-      });
-      await noteTicks(trx, key, { ...ticked, counts: { ...none, failed: 1 } });
-      return undefined;
-    }
-    const drafted = await draftRun(services, trx, schedule, known, run);
-    const instanceId = drafted.previous.id;
-    await settleWaiting(trx, key, run, {
-      status: "STARTED",
-      reason: null,
-      message: null,
-      instanceId,
-      at,
-    });
-    await createRuns(trx, [drafted]);
-    await noteTicks(trx, key, { ...ticked, counts: { ...none, started: 1 } });
-    return drafted;
-  });
-  if (commit !== undefined) await performRuns(services, [commit]);
 }

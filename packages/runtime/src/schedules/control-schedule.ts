@@ -94,7 +94,7 @@ export async function resumeSchedule(
  */
 export async function triggerSchedule(
   services: Services,
-  { tenantId }: Caller,
+  { tenantId, actor }: Caller,
   id: string,
 ): Promise<NewScheduleRun> {
   const key = { tenantId, id };
@@ -106,7 +106,10 @@ export async function triggerSchedule(
       if (start.known === undefined) throw start.refusal;
       const { now, status, nextTickAt, dueAt } = schedule;
       const manual = { kind: "MANUAL", tickAt: now } as const;
-      const drafted = await draftRun(services, trx, schedule, start.known, manual);
+      const drafted = await draftRun(services, trx, schedule, start.known, {
+        ...manual,
+        requestedBy: actor,
+      });
       const started: NewScheduleRun = {
         ...manual,
         status: "STARTED",

@@ -102,6 +102,8 @@ export async function registerTask(
 export interface RunToStart {
   readonly kind: ScheduleRunKind;
   readonly tickAt: Date;
+  /** Who asked for it, where it is no tick. */
+  readonly requestedBy?: string;
 }
 
 export async function draftRun(
@@ -109,7 +111,7 @@ export async function draftRun(
   trx: Db,
   { tenantId, id, document }: ScheduleKey & { readonly document: StoredScheduleDocument },
   { definition }: KnownDefinition,
-  { kind, tickAt }: RunToStart,
+  { kind, tickAt, requestedBy }: RunToStart,
 ): Promise<Commit> {
   const now = clock.now();
   return firstCommit(trx, definition, {
@@ -127,7 +129,14 @@ export async function draftRun(
     at: now,
     actor: `schedule:${id}`,
     create: {
-      metadata: { schedule: { id, tickAt: tickAt.toISOString(), kind } },
+      metadata: {
+        schedule: {
+          id,
+          tickAt: tickAt.toISOString(),
+          kind,
+          ...(requestedBy !== undefined && { requestedBy }),
+        },
+      },
       deadline: null,
     },
   });
