@@ -247,6 +247,35 @@ test("a backfill runs one after the other unless runs may be beside each other, 
   });
 });
 
+test("a backfill of CANCEL_OTHER runs all that it has promised, and a tick goes before what waits of it", async () => {
+  const order = randomUUID();
+  const target = { type: "workflow", id: "waiting" };
+  const policy = { overlapPolicy: "CANCEL_OTHER" };
+  const id = await makeSchedule({ target, ...policy, input: { order }, timing: hourly });
+  const range = { from: ago(3, hourMs).toISOString(), to: ago(1, hourMs).toISOString() };
+  const { body } = await api.call("POST", `/v1/schedules/${id}/backfill`, range);
+  expect(body).toMatchObject({ ticks: 3, started: 1, waiting: 2 });
+
+  await lastSeenTo(id, ago(0, hourMs));
+
+  await settled(async () => {
+    await api.call("POST", "/v1/events", { pattern: "paid", payload: { order } });
+    const runs = await runsOf(id);
+    expect(runs.map(({ status }) => status)).toEqual(Array.from({ length: 4 }, () => "STARTED"));
+  });
+  const runs = await runsOf(id);
+  const ends = await Promise.all(
+    runs.map(async ({ kind, instanceId }) => {
+      await api.call("POST", "/v1/events", { pattern: "paid", payload: { order } });
+      const { status } = await get(`/v1/instances/${instanceId}?wait=20`);
+      return `${kind} ${status}`;
+    }),
+  );
+  // The tick cancels what is live, be it of the backfill; nothing else is.
+  expect(ends.filter((end) => end.endsWith("CANCELLED")).length).toBeLessThanOrEqual(1);
+  expect(ends.at(-1)).toBe("TICK COMPLETED");
+});
+
 test("a schedule of a task runs an instance of its reserved definition", async () => {
   const target = { type: "task", id: "echo" };
   const timing = { executeAt: new Date(Date.now() - 1_000).toISOString() };
@@ -468,6 +497,7 @@ test("a tick that can start nothing is listed as failed, and the schedule goes o
   await lastSeenTo(id, ago(0, hourMs));
 
   expect(await outcomesOf(id, 1)).toEqual(["INVALID_INPUT"]);
+  expect((await get(`/v1/schedules/${id}/runs`)).items[0].message).toContain("order");
   expect((await api.call("POST", `/v1/schedules/${id}/trigger`)).status).toBe(422);
   expect(await get(`/v1/schedules/${id}`)).toMatchObject({
     status: "ACTIVE",

@@ -52,7 +52,7 @@ export const BOUNDS = {
   batch: 1_000,
   filterIds: 500,
   /** Ticks of a schedule that one call previews, or backfills. */
-  ticks: 1_000,
+  ticks: 100,
   pageSize: 500,
   waitSeconds: 300,
 } as const;

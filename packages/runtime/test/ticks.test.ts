@@ -281,3 +281,23 @@ test("the first of the month or a Monday; the last Friday; seconds; a day that n
   ]);
   expect(days("0 0 30 2 *", 1)).toEqual([]);
 });
+
+test("a tick that comes once in years is not walked to day by day", () => {
+  const asked: number[] = [];
+  const rule = cronRule("0 0 29 2 *", "Europe/Berlin");
+  const clock: typeof rule.clock = {
+    stretchAt: (ms) => {
+      asked.push(ms);
+      return rule.clock.stretchAt(ms);
+    },
+  };
+
+  const ticks = nextTicks({ ...rule, clock }, new Date("2026-11-28T00:00Z"), 10);
+
+  expect(ticks.map((tick) => tick.toISOString())).toEqual(
+    [2028, 2032, 2036, 2040, 2044, 2048, 2052, 2056, 2060, 2064].map(
+      (year) => `${year}-02-28T23:00:00.000Z`,
+    ),
+  );
+  expect(asked.length).toBeLessThan(100);
+});

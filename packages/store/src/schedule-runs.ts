@@ -128,19 +128,29 @@ const standing = prepared(
       where tenant_id = $1 and schedule_id = $2 and status = 'WAITING' limit $3) w) as waiting`,
 );
 
-/** Runs that wait are given up for a later one. @returns How many. */
+/**
+ * Ticks that wait are given up for a later one, or for the last of them; a backfill keeps what it has
+ * promised.
+ *
+ * @returns How many.
+ */
 export async function giveUpWaiting(
   trx: Db,
   { tenantId, id }: ScheduleKey,
   reason: string,
+  { butLast = false }: { readonly butLast?: boolean } = {},
 ): Promise<number> {
-  return (await run(trx, giveUp, [tenantId, id, reason])).length;
+  return (await run(trx, giveUp, [tenantId, id, reason, butLast])).length;
 }
 
 const giveUp = prepared(
   "give_up_waiting_runs",
-  `update schedule_runs set status = 'SKIPPED', reason = $3
-  where tenant_id = $1 and schedule_id = $2 and status = 'WAITING'
+  `update schedule_runs r set status = 'SKIPPED', reason = $3
+  where tenant_id = $1 and schedule_id = $2 and status = 'WAITING' and kind = 'TICK'
+    and (not $4::boolean or exists (
+      select from schedule_runs l
+      where l.tenant_id = $1 and l.schedule_id = $2 and l.status = 'WAITING' and l.kind = 'TICK'
+        and l.seq > r.seq))
   returning seq`,
 );
 
@@ -151,7 +161,10 @@ export interface WaitingRun {
   readonly tickAt: Date;
 }
 
-/** The one whose turn is next. A paused schedule starts only what was asked for by a backfill. */
+/**
+ * The one whose turn is next: a tick before what a backfill has asked for. A paused schedule starts only
+ * the latter.
+ */
 export async function nextWaiting(
   trx: Db,
   { tenantId, id }: ScheduleKey,
@@ -170,7 +183,7 @@ const next = prepared(
   `select seq, kind, tick_at from schedule_runs
   where tenant_id = $1 and schedule_id = $2 and status = 'WAITING'
     and (not $3::boolean or kind = 'BACKFILL')
-  order by seq limit 1`,
+  order by kind = 'BACKFILL', seq limit 1`,
 );
 
 /** What has come of a run that waited. */
@@ -236,7 +249,11 @@ const waitingOnes = prepared(
       where b.tenant_id = w.tenant_id and b.schedule_id = w.schedule_id and b.status = 'WAITING'
         and b.kind = 'BACKFILL'))
     and (l.live = 0
-      or s.document ->> 'overlapPolicy' = 'CANCEL_OTHER' and cardinality(l.cancellable) > 0)
+      or s.document ->> 'overlapPolicy' = 'CANCEL_OTHER' and cardinality(l.cancellable) > 0
+        and exists (
+          select from schedule_runs t
+          where t.tenant_id = w.tenant_id and t.schedule_id = w.schedule_id and t.status = 'WAITING'
+            and t.kind = 'TICK'))
   limit $1`,
 );
 

@@ -29,8 +29,11 @@ export interface KnownHolidays {
 
 export const dayMs = 86_400_000;
 
-/** What a calendar remembers at most, some 2 MB: the offices of thirty years, or the hours of two. */
-const mostSpans = 20_000;
+/**
+ * What a calendar remembers at most, some 2 MB, and what is counted at once: the offices of thirty years,
+ * or the hours of two.
+ */
+export const mostSpans = 20_000;
 
 /**
  * @param holidays Null for a calendar without public holidays, whose days are all known.

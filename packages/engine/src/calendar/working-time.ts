@@ -1,7 +1,7 @@
 import type { Refusal, WorkingDuration } from "../definition/duration.ts";
 import { addMonths, isRefusal } from "../definition/duration.ts";
 import type { Calendar, Span } from "./calendar.ts";
-import { dayMs } from "./calendar.ts";
+import { dayMs, mostSpans } from "./calendar.ts";
 
 /**
  * Counting in the working time of a calendar (CONTRACT 1.1, `calendarId`).
@@ -24,6 +24,12 @@ export function isWorkingTime(calendar: Calendar, at: Date): boolean {
   return !isRefusal(first) && first.getTime() === at.getTime();
 }
 
+/** The first working moment at or after `until`, for whoever waits for it from `now` on. */
+export function workingTimeFrom(calendar: Calendar, now: Date, until: Date): Date | Refusal {
+  if (until <= now) return nextWorkingTime(calendar, now);
+  return until.getTime() > latestFrom(now) ? tooLong : nextWorkingTime(calendar, until);
+}
+
 /** The first working moment at or after `at`. */
 export function nextWorkingTime(calendar: Calendar, at: Date): Date | Refusal {
   const span = spansFrom(calendar, at.getTime()).next();
@@ -44,11 +50,18 @@ export function addWorkingTime(
   from: Date,
   duration: WorkingDuration,
 ): Date | Refusal {
-  const begin = nextWorkingTime(calendar, addPeriods(calendar, from, duration));
+  const later = addPeriods(calendar, from, duration);
+  if (later.getTime() > latestFrom(from)) return tooLong;
+  const begin = nextWorkingTime(calendar, later);
   if (isRefusal(begin)) return begin;
   const onDay = duration.days === 0 ? begin : addWorkingDays(calendar, begin, duration.days);
-  if (isRefusal(onDay) || duration.ms === 0) return onDay;
-  return addElapsed(calendar, onDay, duration.ms);
+  if (isRefusal(onDay)) return onDay;
+  const end = duration.ms === 0 ? onDay : addElapsed(calendar, onDay, duration.ms);
+  return !isRefusal(end) && end.getTime() > latestFrom(from) ? tooLong : end;
+}
+
+function latestFrom(from: Date): number {
+  return from.getTime() + longestDays * dayMs;
 }
 
 function addPeriods({ clock }: Calendar, from: Date, { months, weeks }: WorkingDuration): Date {
@@ -82,12 +95,14 @@ function nearest(spans: readonly Span[], at: number): number {
 function addElapsed(calendar: Calendar, from: Date, ms: number): Date | Refusal {
   const spans = spansFrom(calendar, from.getTime());
   let left = ms;
-  for (let next = spans.next(); ; next = spans.next()) {
+  for (let counted = 0; counted < mostSpans; counted++) {
+    const next = spans.next();
     if (next.done === true) return next.value;
     const { from: begin, to } = next.value;
     if (left <= to - begin) return new Date(begin + left);
     left -= to - begin;
   }
+  return tooFine;
 }
 
 /** What is left of all working time from `at` on; ends with the reason why there is no more. */
@@ -125,3 +140,4 @@ function unknownHolidays(lastDay: number): Refusal {
 }
 
 const tooLong: Refusal = { problem: `counts at most ${longestYears} years` };
+const tooFine: Refusal = { problem: `counts at most ${mostSpans} spells of work` };

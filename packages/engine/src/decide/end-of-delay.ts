@@ -1,5 +1,5 @@
 import { defined } from "../assert.ts";
-import { addWorkingTime, nextWorkingTime } from "../calendar/working-time.ts";
+import { addWorkingTime, workingTimeFrom } from "../calendar/working-time.ts";
 import type { DelayStep } from "../definition/definition.ts";
 import { isRefusal, resolveWorkingDuration } from "../definition/duration.ts";
 import type { WorkingDuration } from "../definition/duration.ts";
@@ -44,7 +44,7 @@ function workingEnd(
       : { now: "" };
   const what =
     duration === undefined
-      ? new Date(Math.max(untilTime(turn, step, execution).getTime(), turn.now.getTime()))
+      ? untilTime(turn, step, execution)
       : resolveWorkingDuration(duration, scope);
 
   const key = executionKey(execution.path, execution.iteration);
@@ -61,7 +61,7 @@ function askCalendar(turn: Turn, calendarId: string, what: Date | WorkingDuratio
   if (calendar === null) return { calendarId, problem: "does not exist" };
   const until =
     what instanceof Date
-      ? nextWorkingTime(calendar, what)
+      ? workingTimeFrom(calendar, turn.now, what)
       : addWorkingTime(calendar, turn.now, what);
   if (isRefusal(until)) return { calendarId, problem: until.problem };
   return { calendarId, calendarVersion: calendar.version, until: until.toISOString() };

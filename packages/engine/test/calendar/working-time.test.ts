@@ -124,10 +124,24 @@ describe("days with rules of their own", () => {
     });
   });
 
-  test("thirty years are the most", () => {
-    const from = new Date("2026-01-01T00:00Z");
-    expect(addWorkingTime(berlin, from, working("P9000D"))).toEqual({
-      problem: "counts at most 30 years",
+  test.each(["P9000D", "P31Y", "P400M", "P2000W", "P29Y9M2000D", "P29Y11M600D"])(
+    "thirty years from the beginning are the most, however %s is made up",
+    (duration) => {
+      const from = new Date("2026-01-01T00:00Z");
+      expect(addWorkingTime(berlin, from, working(duration))).toEqual({
+        problem: "counts at most 30 years",
+      });
+    },
+  );
+
+  test("so many spells of work that counting them would take long are refused", () => {
+    const hours = Array.from({ length: 24 }, (_, hour) => {
+      const text = String(hour).padStart(2, "0");
+      return { from: `${text}:00`, to: `${text}:59` };
+    });
+    const fine = calendar({ timeZone: "UTC", workingHours: { monday: hours, tuesday: hours } });
+    expect(addWorkingTime(fine, new Date("2026-01-01T00:00Z"), working("PT20000H"))).toEqual({
+      problem: "counts at most 20000 spells of work",
     });
   });
 });

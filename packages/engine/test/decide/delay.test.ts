@@ -75,6 +75,7 @@ describe("a delay with a calendar", () => {
       { window: "P0.5D" },
     ],
     ["counts at most 30 years", { duration: "P9000D", calendarId: "office" }, {}],
+    ["counts at most 30 years", { until: "${ '9999-12-31T00:00:00Z' }", calendarId: "office" }, {}],
   ])("that cannot be counted is an error, as %s says", (message, fields, input) => {
     const { simulation } = started(fields, input);
     const { error } = simulation.row("d") ?? {};

@@ -31,6 +31,19 @@ type Startable =
   | { readonly known: KnownDefinition; readonly refusal?: undefined }
   | { readonly known?: undefined; readonly refusal: MillraceError };
 
+const mostProblems = 5;
+
+/** Why nothing can be started, for the row of a run. */
+export function reasonOf({ code, message, problems = [] }: MillraceError): {
+  readonly reason: string;
+  readonly message: string;
+} {
+  const listed = problems
+    .slice(0, mostProblems)
+    .map(({ path, message: what }) => `${path === "" ? "the input" : path} ${what}`);
+  return { reason: code, message: [message, ...listed].join("; ") };
+}
+
 /** The definition of a target: of a task the reserved one that has it as its only step (CONTRACT 6). */
 export function workflowIdOf({ target }: Pick<StoredScheduleDocument, "target">): string {
   return target.type === "workflow" ? target.id : `task:${target.id}`;

@@ -1,4 +1,5 @@
 import {
+  giveUpWaiting,
   nextWaiting,
   noteTicks,
   readSchedule,
@@ -8,7 +9,7 @@ import {
 } from "@millrace/store";
 import type { Commit, Db, LockedSchedule, ScheduleKey, ScheduleRunState } from "@millrace/store";
 import type { Services } from "../services.ts";
-import { createRuns, draftRun, performRuns, prepareStart } from "./scheduled-start.ts";
+import { createRuns, draftRun, performRuns, prepareStart, reasonOf } from "./scheduled-start.ts";
 import type { ScheduledStart } from "./scheduled-start.ts";
 import { countRun } from "./tick-metrics.ts";
 
@@ -42,15 +43,20 @@ async function takeTurn(
 ): Promise<TurnTaken | undefined> {
   const { live } = await standingOf(trx, schedule);
   if (live.length > 0) return undefined;
-  const run = await nextWaiting(trx, schedule, schedule.status === "PAUSED");
+  const { document, now: at, status, nextTickAt, dueAt } = schedule;
+  const isPaused = status === "PAUSED";
+  // They have waited under another policy: each would only be cancelled for the next one.
+  const supersedes = document.overlapPolicy === "CANCEL_OTHER" && !isPaused;
+  const skipped = supersedes
+    ? await giveUpWaiting(trx, schedule, "SUPERSEDED", { butLast: true })
+    : 0;
+  const run = await nextWaiting(trx, schedule, isPaused);
   if (run === undefined) return undefined;
   const { tickAt } = run;
-  const { now: at, status, nextTickAt, dueAt } = schedule;
   const ticked = { status, nextTickAt, dueAt, lastTickAt: null };
-  const none = { started: 0, skipped: 0, missed: 0, failed: 0 };
+  const none = { started: 0, skipped, missed: 0, failed: 0 };
   if (known === undefined) {
-    const { code: reason, message } = refusal;
-    const outcome = { status: "FAILED", reason, message, instanceId: null, at } as const;
+    const outcome = { status: "FAILED", ...reasonOf(refusal), instanceId: null, at } as const;
     await settleWaiting(trx, schedule, run, outcome);
     await noteTicks(trx, schedule, { ...ticked, counts: { ...none, failed: 1 } });
     return { status: "FAILED", tickAt, commits: [] };

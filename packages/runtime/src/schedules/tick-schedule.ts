@@ -14,7 +14,7 @@ import type { Services } from "../services.ts";
 import { decideOverlap, dueTicks } from "./due-ticks.ts";
 import type { SkipReason, TickOutcome } from "./due-ticks.ts";
 import { dueAtOf, planOf } from "./plan.ts";
-import { createRuns, draftRun } from "./scheduled-start.ts";
+import { createRuns, draftRun, reasonOf } from "./scheduled-start.ts";
 import type { ScheduledStart } from "./scheduled-start.ts";
 
 /**
@@ -138,7 +138,8 @@ export async function startTicks(
       runs.push({ ...run, ...notRun("SKIPPED", outcome, skipped[outcome]) });
     } else if (known === undefined) {
       // Found out now rather than when its turn has come.
-      runs.push({ ...run, ...notRun("FAILED", refusal.code, refusal.message) });
+      const { reason, message } = reasonOf(refusal);
+      runs.push({ ...run, ...notRun("FAILED", reason, message) });
     } else if (outcome === "wait") {
       runs.push({ ...run, ...notRun("WAITING", null, null) });
     } else {

@@ -55,6 +55,9 @@ export interface CronExpression {
 /** Times in a row that no working moment meets: beyond, none ever will. */
 const mostClosed = 1_000;
 
+/** What ISO 8601 can say with four digits. */
+const last = new Date("9999-12-31T23:59:59.999Z");
+
 /** The first tick later than `after`; undefined where there is none any more. */
 export function nextTick(rule: TickRule, after: Date): Date | undefined {
   if (rule.kind === "once") return rule.at > after ? rule.at : undefined;
@@ -63,7 +66,7 @@ export function nextTick(rule: TickRule, after: Date): Date | undefined {
   for (let closed = 0; closed < mostClosed; closed++) {
     const tick =
       rule.kind === "cron" ? nextOfCron(rule, from.getTime()) : nextOfInterval(rule, from);
-    if (tick === undefined || (end !== undefined && tick > end)) return undefined;
+    if (tick === undefined || tick > last || (end !== undefined && tick > end)) return undefined;
     const working = nextWorking === undefined ? tick : nextWorking(tick);
     if (working === undefined) return undefined;
     if (working.getTime() === tick.getTime()) return tick;
@@ -75,11 +78,11 @@ export function nextTick(rule: TickRule, after: Date): Date | undefined {
 /** At most `count` ticks later than `after`. */
 export function nextTicks(rule: TickRule, after: Date, count: number): readonly Date[] {
   const ticks: Date[] = [];
-  for (let last = after; ticks.length < count;) {
-    const tick = nextTick(rule, last);
+  for (let from = after; ticks.length < count;) {
+    const tick = nextTick(rule, from);
     if (tick === undefined) break;
     ticks.push(tick);
-    last = tick;
+    from = tick;
   }
   return ticks;
 }
@@ -183,9 +186,16 @@ function nextOfCron({ cron, clock, dst }: CronRule, after: number): Date | undef
     if (moment < until) return new Date(moment);
     // Beyond the last match there may be only what a clock that is set back shows again.
     if (wall === undefined && until - from > longestChangeMs) return undefined;
-    from = until;
+    const isFar = wall !== undefined && until - from > nearMs;
+    from = isFar ? Math.max(until, wall - offset - nearMs) : until;
   }
 }
+
+/**
+ * Two moments that are farther apart have clocks in the same order, wherever they have been set to. A time
+ * that comes years later is not walked to: changes of the clock before it are of no concern.
+ */
+const nearMs = 3 * longestChangeMs;
 
 function nextOfInterval({ everyMs, start, origin }: IntervalRule, after: Date): Date {
   const first = start?.getTime() ?? origin.getTime() + everyMs;
