@@ -84,11 +84,11 @@ const delay: WorkflowDefinition = {
   ],
 };
 
-/** The three that begin about the same time take turns; a slot is given back for the rest between. */
+/** Of the three that begin about the same time one has its turn later; a slot is given back for the rest. */
 const limited: WorkflowDefinition = {
   id: "limited",
   retry,
-  concurrency: { limit: 1 },
+  concurrency: { limit: 2 },
   steps: [
     task("one", { next: "rest" }),
     { stepId: "rest", type: "DELAY", duration: "${ input.delay }", ...to("two") },

@@ -31,7 +31,7 @@ export interface CasePlan {
  *   its operator has mended it, and is retried; `abandoned` fails and is cancelled.
  * - `triggered`: an event starts it. The rivals of one round wait for events of which each is for one of
  *   them alone; `rival_cancelled` is cancelled, perhaps with an event that it was given.
- * - The limited ones begin together, and one of them at a time may run.
+ * - The limited ones begin together, and two of them at a time may run.
  * - `parent`: waits for a child; `parent_cancelled` is cancelled about then.
  */
 export const SCENARIOS = [

@@ -270,8 +270,8 @@ const duePerSecond = 2_000;
 const dueChunk = 5_000;
 
 /**
- * After the queue has lost everything: each PENDING execution is due, the oldest first, spread over
- * time. What is RETRYING comes due by itself.
+ * After the queue has lost everything: each execution that is to run is due, the oldest first, spread
+ * over time. A retry that is not due yet comes by itself.
  *
  * @returns How many.
  */
@@ -312,7 +312,8 @@ const nowDue = prepared(
   "make_due",
   `with missing as materialized (
     select s.tenant_id, s.instance_id, s.path, s.iteration from step_executions s
-    where s.status = 'PENDING' and s.looks >= 0 and not s.held
+    where (s.status = 'PENDING' or s.status = 'RETRYING' and s.retry_at <= $1::timestamptz)
+      and s.looks >= 0 and not s.held
       and s.look_at between $5::timestamptz and $6::timestamptz
     order by s.look_at
     limit $2

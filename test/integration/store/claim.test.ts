@@ -382,6 +382,20 @@ test("after the queue lost everything each PENDING step is due, spread over time
   expect(rows[0]?.n).toBe(12_000);
 });
 
+test("a retry whose time has come is due after the queue has lost everything, another one is not", async () => {
+  const { db } = database;
+  await sql`
+    insert into step_executions (tenant_id, instance_id, path, iteration, step_id, type, status,
+      attempt, task_id, queue, created_at, retry_at, looks, look_at)
+    select ${tenantId}, gen_random_uuid(), 'a', 1, 'a', 'TASK', 'RETRYING', 2, 'noop', 'default', now(),
+      now() + n * interval '1 minute', 6, now() + interval '10 minutes'
+    from unnest(array[-5, 5]) n`.execute(db);
+
+  expect(await makeAllDue(db)).toBe(1);
+
+  expect(await takeDueSteps(db, 10)).toMatchObject([{ attempt: 2 }]);
+});
+
 test("after jobs could not be added for a while, what became PENDING in that time is due", async () => {
   const { db } = database;
   await sql`
