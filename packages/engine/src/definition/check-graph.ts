@@ -1,5 +1,5 @@
 import { checkJoins } from "./check-joins.ts";
-import type { ReadsFound } from "./check-reads.ts";
+import type { ReadsFound } from "./value-checker.ts";
 import { checkReads } from "./check-reads.ts";
 import type { Graph } from "./graph.ts";
 import { cyclicComponents, reachable } from "./graph.ts";

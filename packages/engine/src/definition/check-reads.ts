@@ -1,20 +1,12 @@
-import type { StepRead } from "./value-checker.ts";
 import type { Graph } from "./graph.ts";
 import { reachable } from "./graph.ts";
 import type { Outline, StepOutline } from "./outline.ts";
 import type { ProblemList } from "./problem.ts";
+import { sources } from "./value-checker.ts";
+import type { ReadsFound, StepRead } from "./value-checker.ts";
 
 // What steps read of one another: whether what is read can be there, and whether it is there on every
 // way that leads to its reader.
-
-export interface ReadsFound {
-  readonly reads: readonly StepRead[];
-  /** By index of a step, what its conditions read: ids of steps, and the other sources. */
-  readonly asked: ReadonlyMap<number, ReadonlySet<string>>;
-}
-
-/** What conditions read beside steps; no step is called so. */
-export const sources = { input: "#input", variables: "#variables", instance: "#instance" } as const;
 
 /** Edges that the searches may follow, all together: some 50 ms. */
 const maxSearch = 2_000_000;

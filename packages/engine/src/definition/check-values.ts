@@ -1,7 +1,6 @@
 import type { Expression, Json, Template } from "@millrace/expressions";
 import { anything, inspect } from "@millrace/expressions";
 import { defaultRetryPolicy } from "../retry.ts";
-import type { ReadsFound } from "./check-reads.ts";
 import { checkEventWait, checkMatcher, warnOfUnheard } from "./check-events.ts";
 import { checkStartInput } from "./check-start-input.ts";
 import { checkWays } from "./check-ways.ts";
@@ -9,7 +8,7 @@ import type { Fields, Outline, StepOutline } from "./outline.ts";
 import { below, fieldsOf, itemsOf, textOf } from "./outline.ts";
 import { shapesOf } from "./shapes.ts";
 import type { ProblemList } from "./problem.ts";
-import type { Check, StepContext, StepRead, Surroundings } from "./value-checker.ts";
+import type { Check, ReadsFound, StepContext, StepRead, Surroundings } from "./value-checker.ts";
 import { quote, valueChecker } from "./value-checker.ts";
 import {
   isRoot,

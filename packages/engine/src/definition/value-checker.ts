@@ -1,7 +1,5 @@
 import type { Json, Roots, Template } from "@millrace/expressions";
 import { described, inspect } from "@millrace/expressions";
-import type { ReadsFound } from "./check-reads.ts";
-import { sources } from "./check-reads.ts";
 import { didYouMean, nearNames } from "./near-name.ts";
 import type { Outline } from "./outline.ts";
 import type { ProblemList } from "./problem.ts";
@@ -21,6 +19,15 @@ export interface StepRead {
   /** JSON pointers of the expressions that read this one of them. */
   readonly where: (stepId: string) => readonly string[];
 }
+
+export interface ReadsFound {
+  readonly reads: readonly StepRead[];
+  /** By index of a step, what its conditions read: ids of steps, and the other sources. */
+  readonly asked: ReadonlyMap<number, ReadonlySet<string>>;
+}
+
+/** What conditions read beside steps; no step is called so. */
+export const sources = { input: "#input", variables: "#variables", instance: "#instance" } as const;
 
 /** The roots that expressions have in a place, beside those that they have everywhere. */
 export interface Surroundings {
