@@ -49,6 +49,8 @@ export const BOUNDS = {
   /** Of a definition: what its column holds. */
   version: 2_147_483_647,
   priority: 1_000,
+  /** Instances that one limit may let run, or queue. */
+  admitted: 1_000_000_000,
   batch: 1_000,
   filterIds: 500,
   /** Ticks of a schedule that one call previews, or backfills. */

@@ -79,9 +79,9 @@ export const WorkflowDefinition = strict("a workflow definition", {
   /** Default: true when there are compensation steps. */
   compensateOnFailure: z.boolean().optional(),
   concurrency: strict("concurrency", {
-    limit: z.int().min(1),
+    limit: z.int().min(1).max(BOUNDS.admitted),
     queue: z.enum(["FIFO", "PRIORITY", "DEADLINE"]).optional(),
-    maxQueued: z.int().min(0).optional(),
+    maxQueued: z.int().min(0).max(BOUNDS.admitted).optional(),
   }).optional(),
   priority: Priority.optional(),
   tags: Tags.optional(),

@@ -96,6 +96,7 @@ export {
   STEP_ID_PATTERN,
   StepId,
   Timestamp,
+  isStorable,
   WorkflowId,
 } from "./text.ts";
 

@@ -48,10 +48,22 @@ export const RootName = z.string().regex(ROOT_NAME_PATTERN, {
 /** Ids are given out in lower case; a UUID in upper case is the same one. */
 export const InstanceId = z.string().regex(UUID_PATTERN, { error: "must be a UUID" }).toLowerCase();
 
+/** What both Postgres and ISO 8601 with four digits can say. */
+const firstMs = Date.parse("0001-01-01T00:00:00Z");
+const lastMs = Date.parse("9999-12-31T23:59:59.999Z");
+
+/** Whether a time, in milliseconds, can be stored and shown. */
+export function isStorable(ms: number): boolean {
+  return ms >= firstMs && ms <= lastMs;
+}
+
 export const Timestamp = z.iso
   .datetime({
     offset: true,
     error: "must be an ISO 8601 time with its offset, as 2026-01-31T12:00:00Z",
+  })
+  .refine((text) => Number.isNaN(Date.parse(text)) || isStorable(Date.parse(text)), {
+    error: "must be in the years 1 to 9999 of UTC, as its offset has it",
   })
   .meta({ description: "ISO 8601 time" });
 

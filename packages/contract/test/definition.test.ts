@@ -128,6 +128,17 @@ const BROKEN: [string, unknown, ...[code: string, path: string][]][] = [
   ["priority not whole", { ...of(task), priority: 1.5 }, ["WRONG_TYPE", "/priority"]],
   ["tag too long", { ...of(task), tags: ["x".repeat(201)] }, ["TOO_LONG", "/tags/0"]],
   [
+    "more concurrency, and a later version, than there can be",
+    {
+      steps: [{ stepId: "a", type: "SUB_WORKFLOW", workflowId: "b", version: 2_147_483_648 }],
+      id: "w",
+      concurrency: { limit: 2_147_483_648, maxQueued: 2_147_483_648 },
+    },
+    ["OUT_OF_RANGE", "/steps/0/version"],
+    ["OUT_OF_RANGE", "/concurrency/limit"],
+    ["OUT_OF_RANGE", "/concurrency/maxQueued"],
+  ],
+  [
     "no concurrency",
     { ...of(task), concurrency: { limit: 0 } },
     ["OUT_OF_RANGE", "/concurrency/limit"],

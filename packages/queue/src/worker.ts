@@ -54,8 +54,9 @@ export class PacedWorker<Connection = unknown> extends Worker<
       process,
       {
         ...options,
-        // The step rows count deliveries and say who holds a step. BullMQ only carries on.
-        maxStalledCount: Number.MAX_SAFE_INTEGER,
+        // The step rows count deliveries and say who holds a step. BullMQ only carries on; in Postgres
+        // it counts in an integer of four bytes.
+        maxStalledCount: 2_000_000_000,
         // A job ends as soon as its steps are claimed. One that outlives its lock was taken by a worker
         // that died before it could claim; the claim makes a second run of it harmless.
         lockDuration: 5_000,

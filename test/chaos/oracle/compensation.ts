@@ -89,7 +89,10 @@ function outcomeFindings(
   return findings;
 }
 
-/** The worker that had it may have died before it could tell anybody. */
+/**
+ * The worker that had it may have died before it could tell anybody, or may never have heard that it had
+ * it: the claim was committed, and its answer was lost with Postgres.
+ */
 function mayHaveRun(evidence: Evidence, path: string): boolean {
   const step = path.slice(path.lastIndexOf(".") + 1);
   const { createdAt, completedAt } = evidence.instance?.view ?? {};
@@ -97,12 +100,11 @@ function mayHaveRun(evidence: Evidence, path: string): boolean {
   const to = Date.parse(completedAt ?? "");
   return (
     firstRun(evidence, step) !== undefined ||
-    evidence.faults.some(
-      ({ kind, at }) =>
-        (kind === "process killed" || kind === "worker stopped") && at >= from - 5_000 && at <= to,
-    )
+    evidence.faults.some(({ kind, at }) => hidesRuns.has(kind) && at >= from - 5_000 && at <= to)
   );
 }
+
+const hidesRuns = new Set(["process killed", "worker stopped", "postgres stopped"]);
 
 function failuresOf({ plan }: Evidence, step: string): number {
   return step === "undo_b" || step === "undo_y1" ? Number(plan.input["undoFailures"]) : 0;

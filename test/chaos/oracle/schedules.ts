@@ -178,8 +178,8 @@ function rowFindings({ runs, started, view }: Facts): readonly Finding[] {
 
 /** By how much the clocks of two decisions may differ. */
 const slackMs = 1_000;
-/** A run has the time at which its end was decided; on a busy machine its commit is later. */
-const lateCommitMs = 5_000;
+/** A run has the time at which its end was decided; while Postgres is away its commit is later. */
+const lateCommitMs = 10_000;
 
 /** A tick is skipped for the sake of a run that was live. */
 function skipFindings({ runs, started }: Facts): readonly Finding[] {

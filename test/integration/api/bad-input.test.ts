@@ -309,6 +309,12 @@ test.each([
   ["a version of a definition", "/v1/definitions/echo/versions/99999999999", "BAD_ID"],
   ["an id that is too long", `/v1/definitions/${"a".repeat(2_000)}`, "BAD_ID"],
   ["a version to list by", "/v1/instances?workflowVersion=99999999999", "INVALID_QUERY"],
+  ["a time before the year 1", "/v1/instances?createdAfter=0000-06-01T00:00:00Z", "INVALID_QUERY"],
+  [
+    "a time that its offset moves out of the year 9999",
+    "/v1/instances?createdAfter=9999-12-31T23:59:59-14:00",
+    "INVALID_QUERY",
+  ],
   ["a variable that is to be nothing", "/v1/instances?variables.a=", "INVALID_QUERY"],
   ["a variable that is to be", "/v1/instances?variables.a", "INVALID_QUERY"],
   [

@@ -1,5 +1,12 @@
 import { openQueue, type Queue, QueueUnavailableError, stepJobId } from "@millrace/queue";
-import { createEmptyDatabase, eventually, freePort, type TestDatabase } from "@millrace/testkit";
+import {
+  createEmptyDatabase,
+  eventually,
+  freePort,
+  startProcess,
+  stopProcesses,
+  type TestDatabase,
+} from "@millrace/testkit";
 import pg from "pg";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { idsOf, steps } from "./jobs.ts";
@@ -13,6 +20,7 @@ beforeAll(async () => {
   database = await createEmptyDatabase();
 });
 afterEach(async () => {
+  await stopProcesses();
   await Promise.all(opened.splice(0).map((queue) => queue.close()));
 });
 afterAll(() => database.drop());
@@ -33,6 +41,25 @@ test("jobs go from one process to another, once each, and are gone when done", a
   await eventually("all jobs", () => seen.length >= jobs.length);
   expect(seen.toSorted()).toEqual(idsOf(jobs).toSorted());
   await eventually("their end", async () => (await here.known("default", idsOf(jobs))).size === 0);
+});
+
+test("a job whose worker died in the middle of it goes to another", async () => {
+  const prefix = "died";
+  const here = await open(prefix);
+  const jobs = steps(1);
+  await here.addSteps(jobs);
+  const other = await startProcess({
+    args: ["--input-type=module", "--eval", holding(prefix)],
+    cwd: import.meta.dirname,
+  });
+  await other.waitForOutput(/taken/);
+
+  await other.kill();
+
+  const seen: string[] = [];
+  here.consumeSteps("default", { concurrency: 1 }, async (_, jobId) => void seen.push(jobId));
+  await eventually("the job to come again", () => seen.length > 0, { timeoutMs: 30_000 });
+  expect(seen).toEqual(idsOf(jobs));
 });
 
 test("priority, delay, removal, depth and what is known are as with Redis", async () => {
@@ -166,4 +193,17 @@ async function terminateAll(url: string): Promise<void> {
       " where datname = current_database() and pid <> pg_backend_pid()",
   );
   await client.end();
+}
+
+/** A program that takes a job and never ends it. */
+function holding(prefix: string): string {
+  const options = JSON.stringify({ postgresUrl: database.url, prefix });
+  return `
+    import { openQueue } from "@millrace/queue";
+    const silent = { debug() {}, info() {}, warn() {}, error() {} };
+    const queue = await openQueue({ ...${options}, log: silent });
+    queue.consumeSteps("default", { concurrency: 1 }, () => {
+      console.log("taken");
+      return new Promise(() => {});
+    });`;
 }

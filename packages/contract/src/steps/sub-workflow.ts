@@ -1,4 +1,5 @@
 import * as z from "zod";
+import { BOUNDS } from "../bounds.ts";
 import { Json } from "../json.ts";
 import { strict } from "../schema-problems.ts";
 import { Reference } from "../text.ts";
@@ -9,7 +10,7 @@ export const SubWorkflowStep = strict("a SUB_WORKFLOW step", {
   ...transitionFields,
   type: z.literal("SUB_WORKFLOW"),
   workflowId: Reference,
-  version: z.int().min(1).optional(),
+  version: z.int().min(1).max(BOUNDS.version).optional(),
   input: Json.optional(),
   /** True: started and not waited for. */
   detached: z.boolean().optional(),

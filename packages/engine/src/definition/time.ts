@@ -1,3 +1,4 @@
+import { isStorable } from "@millrace/contract";
 import type { Scope, Template } from "@millrace/expressions";
 import { BadValueError } from "../errors.ts";
 import type { Refusal } from "./duration.ts";
@@ -21,13 +22,15 @@ export function parseTime(text: string): Date | Refusal {
   if (Number.isNaN(midnight.getTime()) || !midnight.toISOString().startsWith(date)) {
     return { problem: "is no date of the calendar" };
   }
-  if (clock === undefined) return midnight;
+  if (clock === undefined) return isStorable(midnight.getTime()) ? midnight : outside;
   if (zone === undefined)
     return { problem: 'has no offset: end it with "Z" or one such as "+01:00"' };
   const time = new Date(`${date}T${clock}${seconds.slice(0, 7)}${zone}`);
   if (Number.isNaN(time.getTime())) return { problem: "is no time of the day" };
-  return time;
+  return isStorable(time.getTime()) ? time : outside;
 }
+
+const outside: Refusal = { problem: "is outside the years 1 to 9999 of UTC" };
 
 /**
  * The time that a definition's value gives in this scope.
