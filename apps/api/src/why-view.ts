@@ -79,7 +79,7 @@ function messageOf(reason: Reason, status: string): string {
     case "ENDED":
       return `The instance is ${status}: nothing moves it any more.`;
     case "DEAD_LETTER":
-      return `Step ${reason.stepId} killed its workers and failed the instance: retry dead letter ${reason.deadLetterId ?? "?"}, or discard it to have undone what was done.`;
+      return deadLetterText(reason);
     case "STARTS_LATER":
       return `The instance starts at ${reason.until.toISOString()}.`;
     case "LIMIT":
@@ -113,6 +113,13 @@ function messageOf(reason: Reason, status: string): string {
     case "EVENT_TAKEN":
       return `Step ${placeOf(reason)} has its event, which is about to be applied.`;
   }
+}
+
+function deadLetterText({ stepId, deadLetterId, isCompensation }: ReasonOf<"DEAD_LETTER">): string {
+  const letter = `dead letter ${deadLetterId ?? "?"}`;
+  return isCompensation
+    ? `Step ${stepId}, which undoes another one, killed its workers: retry ${letter}, or discard it to go on with the others and count it as failed.`
+    : `Step ${stepId} killed its workers and failed the instance: retry ${letter}, or discard it to have undone what was done.`;
 }
 
 function limitText({ limitKey, limit, taken, position, queued, since }: ReasonOf<"LIMIT">): string {

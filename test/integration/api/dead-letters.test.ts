@@ -170,8 +170,9 @@ test("a compensation step has one, too: the compensation stands there until it i
   expect(first).toMatchObject({ stepId: "refund", executionId: "refund#1", taskId: "kills" });
   expect(first.deliveries).toHaveLength(5);
   expect(why.body.reasons).toMatchObject([
-    { kind: "DEAD_LETTER", deadLetterId: first.id, stepId: "refund" },
+    { kind: "DEAD_LETTER", deadLetterId: first.id, stepId: "refund", isCompensation: true },
   ]);
+  expect(why.body.summary).toContain("go on with the others");
   expect(standing).toMatchObject({ status: "CANCELLED", compensation: { status: "IN_PROGRESS" } });
   expect(consistency.body.findings).toEqual([]);
   expect(retried).toMatchObject({ status: 202, body: { status: "RETRIED" } });

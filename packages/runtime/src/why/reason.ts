@@ -14,6 +14,7 @@ export type Reason =
       readonly kind: "DEAD_LETTER";
       readonly deadLetterId: string | null;
       readonly stepId: string;
+      readonly isCompensation: boolean;
       readonly since: Date | null;
       readonly error: WorkflowError | null;
     }

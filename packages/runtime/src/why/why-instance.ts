@@ -100,13 +100,15 @@ async function deadLetterReason(
   { database: { db } }: Services,
   { tenantId, id: instanceId, compensation, error: failure, completedAt }: Snapshot,
 ): Promise<Reason> {
-  const error = compensation?.poisoned ?? failure;
+  const undoing = compensation?.poisoned ?? undefined;
+  const error = undoing ?? failure;
   const filter = { status: "OPEN", instanceId } as const;
   const { items } = await listDeadLetters(db, tenantId, filter, { limit: 1 });
   return {
     kind: "DEAD_LETTER",
     deadLetterId: items[0]?.id ?? null,
     stepId: error?.stepId ?? "",
+    isCompensation: undoing !== undefined,
     since: completedAt,
     error,
   };
