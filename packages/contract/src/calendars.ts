@@ -109,6 +109,17 @@ export const CalendarDocument = strict("a calendar", {
   workingDays: z
     .array(strict("a working day", { date: LocalDate, name: Name.optional(), hours: HoursOfDay }))
     .max(BOUNDS.holidays)
+    .superRefine((days, context) => {
+      const first = new Map<string, number>();
+      for (const [index, { date }] of days.entries()) {
+        const earlier = first.get(date);
+        if (earlier === undefined) first.set(date, index);
+        else {
+          const message = `has hours already, at ${earlier}; give them all there`;
+          context.addIssue({ code: "custom", message, path: [index, "date"] });
+        }
+      }
+    })
     .optional()
     .meta({ description: "single days with hours of their own, holidays or not" }),
 }).meta({ id: "CalendarDocument" });

@@ -92,6 +92,13 @@ describe("a calendar", () => {
     ]);
   });
 
+  test("with two lists of hours for one day is refused", async () => {
+    const day = { date: "2026-12-24", hours: [{ from: "09:00", to: "12:00" }] };
+    const problems = await problemsOf({ ...office, workingDays: [day, day] });
+
+    expect(problems).toMatchObject([{ path: "/workingDays/1/date", code: "BAD_VALUE" }]);
+  });
+
   test.each(["+01:00", "UTC+1", "Mars/Olympus", ""])(
     "in the zone %j is refused",
     async (timeZone) => {
