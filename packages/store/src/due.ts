@@ -8,6 +8,7 @@ import { parseJson } from "./json.ts";
 import { lookbackColumns, lookbackWaitOf } from "./lookbacks.ts";
 import type { LookbackRow, LookbackWait } from "./lookbacks.ts";
 import { prepared, run, type Db } from "./statement.ts";
+import { wentOn } from "./workers.ts";
 
 /**
  * Rows due for a look: what the reconciler asks (DESIGN, The state is the outbox).
@@ -62,7 +63,7 @@ export interface LapseOptions {
   readonly lapseMs: number;
   /**
    * Deaths of workers after which an execution is not handed on any more. What a worker handed back
-   * itself, at its shutdown say, is none.
+   * itself, at its shutdown say, is none, nor is that of one that was only silent and has gone on.
    */
   readonly mostDeliveries: number;
   readonly limit: number;
@@ -72,7 +73,7 @@ export interface LapseOptions {
 export interface Lapsed extends DueStep {
   /** PENDING again, at the next fence; else untouched, and to be poisoned. */
   readonly isFree: boolean;
-  /** Deliveries of this attempt that ended so, this one included. */
+  /** Deliveries of this attempt that ended so, this one included; of one to be poisoned, the deaths. */
   readonly lapses: number;
   readonly silentSince: Date;
 }
@@ -102,6 +103,11 @@ const lapsedSteps = prepared(
   "lapsed_steps",
   `with lapsed as materialized (
     select ${dueColumns}, s.lapses + 1 as lapses, ${lapseOf} as lapse,
+      s.lapses + 1 - case when s.lapses + 1 < $2::integer then 0 else (
+        select count(*)::integer
+        from jsonb_array_elements(coalesce(s.lapse_log, '[]') || ${lapseOf}) l
+        join workers v on v.id = (l ->> 'workerId')::uuid
+        where (l ->> 'attempt')::integer = s.attempt and v.exit = '${wentOn}') end as deaths,
       coalesce(w.beat_at, s.started_at, s.created_at) as silent_since
     from step_executions s
     left join workers w on w.id = s.worker_id
@@ -117,11 +123,11 @@ const lapsedSteps = prepared(
       due_at = null, due_clock = null, timeout_at = null, lapses = x.lapses,
       lapse_log = coalesce(s.lapse_log, '[]') || x.lapse
     from lapsed x
-    where ${samePlace} and x.lapses < $2
+    where ${samePlace} and x.deaths < $2
     returning ${dueColumns}, s.lapses, x.silent_since, true as is_free)
   select * from freed
   union all
-  select ${dueColumns}, s.lapses, s.silent_since, false from lapsed s where s.lapses >= $2`,
+  select ${dueColumns}, s.deaths, s.silent_since, false from lapsed s where s.deaths >= $2`,
 );
 
 /** An attempt whose clock ran out, and whose worker has not said so. */

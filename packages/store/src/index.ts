@@ -140,6 +140,7 @@ export {
   forgetDeadWorkers,
   knownQueues,
   forgetWorker,
+  noteWentOn,
   liveWorkers,
   noteWorkerExit,
   registerWorker,

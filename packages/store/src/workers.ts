@@ -98,6 +98,14 @@ const noteExit = `update workers set exit = $3
   where host = $1 and pid = $2 and exit is null
     and beat_at > clock_timestamp() - interval '1 minute'`;
 
+/** What is said of an entry whose process has not died, and has another one now. */
+export const wentOn = "went on under another id";
+
+/** It had been silent for so long that it counted as dead: what it held has not killed it. */
+export async function noteWentOn(db: Db, workerId: string): Promise<void> {
+  await db.updateTable("workers").set({ exit: wentOn }).where("id", "=", workerId).execute();
+}
+
 /** A worker that has ended, and holds nothing any more. */
 export async function forgetWorker(db: Db, workerId: string): Promise<void> {
   await db.deleteFrom("workers").where("id", "=", workerId).execute();

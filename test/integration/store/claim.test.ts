@@ -9,6 +9,7 @@ import {
   lostHolds,
   makeAllDue,
   makeMissedDue,
+  noteWentOn,
   openBeat,
   openDatabase,
   overdueAttempts,
@@ -232,6 +233,26 @@ test("a step that has killed too many workers is shown and not handed on", async
 
   expect(lapsed).toMatchObject([{ isFree: false, instanceId: snapshot.id, lapses: 5 }]);
   expect(await rowOf(snapshot)).toMatchObject({ status: "RUNNING", fence: 1 });
+});
+
+test("workers that were only silent, and have gone on, are no deaths", async () => {
+  const { db } = database;
+  const take = () => takeLapsedSteps(db, { lapseMs: 4_000, mostDeliveries: 3, limit: 10 });
+  const fall = async (snapshot: Snapshot, goesOn: boolean) => {
+    const worker = await startWorker();
+    await sql`update step_executions set status = 'RUNNING', worker_id = ${worker}
+      where instance_id = ${snapshot.id}`.execute(db);
+    await sql`update workers set beat_at = now() - interval '5 s' where id = ${worker}`.execute(db);
+    const [lapsed] = await take();
+    if (goesOn) await noteWentOn(db, worker);
+    return lapsed?.isFree;
+  };
+  const snapshot = await create(db);
+
+  const frees: unknown[] = [];
+  for (const goesOn of [true, false, true, false, false]) frees.push(await fall(snapshot, goesOn));
+
+  expect(frees).toEqual([true, true, true, true, false]);
 });
 
 test("a worker hears which of its steps are no longer its own", async () => {

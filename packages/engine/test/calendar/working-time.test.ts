@@ -225,7 +225,10 @@ describe("for all calendars and times", () => {
       sunday: fc.option(hours, { nil: undefined }),
     }),
     holidays: fc.record({ dates: fc.array(date, { maxLength: 40 }) }),
-    workingDays: fc.array(fc.record({ date, hours }), { maxLength: 10 }),
+    workingDays: fc.uniqueArray(fc.record({ date, hours }), {
+      maxLength: 10,
+      selector: (day) => day.date,
+    }),
   });
   const calendars = source.map((given) => calendar(given));
   const minute = (text: string) => Date.parse(text) / 60_000;

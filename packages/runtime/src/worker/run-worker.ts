@@ -5,6 +5,7 @@ import {
   blockStep,
   claimSteps,
   forgetWorker,
+  noteWentOn,
   lookAtOnce,
   registerWorker,
   releaseSteps,
@@ -83,6 +84,7 @@ export async function runWorker(
     holdings.abortOf(former, "the worker was away too long; others have its steps");
     await enqueueDue(services, released);
     await persistently(log, () => register(worker));
+    await persistently(log, () => noteWentOn(database.db, former));
     return worker.id;
   });
   const watch = startWatch(worker);
