@@ -73,7 +73,7 @@ const occupy = (stepId: string, next?: string) => ({
 
 const wait = { stepId: "wait", type: "EVENT_WAIT", eventPattern: "go.${ workflow.instance.id }" };
 
-test("with two schedulers and two workers a limit is reached and never exceeded, and all come through", async () => {
+test("C74: with two schedulers and two workers a limit is reached and never exceeded, and all come through", async () => {
   await register("crowd", {
     concurrency: { limit: 3 },
     steps: [
