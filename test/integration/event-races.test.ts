@@ -269,7 +269,7 @@ test("events for one wait against cancels: each event comes to one instance, non
 const done = { stepId: "done", type: "END", outcome: "COMPLETED" };
 const go = { transitions: { default: "done" } };
 
-test.each([
+const timeouts: readonly [string, (pattern: string) => object][] = [
   [
     "of the instance",
     (pattern: string) => ({
@@ -299,27 +299,81 @@ test.each([
       ],
     }),
   ],
-])("a timeout %s takes no wait that was counted as delivered", async (_whose, definitionOf) => {
+];
+
+test.each(timeouts)(
+  "a timeout %s takes no wait that was counted as delivered",
+  async (_whose, definitionOf) => {
+    const pattern = fresh();
+    const id = await register(definitionOf(pattern));
+    const outcomes = await Promise.all(
+      Array.from({ length: 40 }, async (_each, n) => {
+        await sleep(n * 12);
+        const instance = await start(id, { n });
+        const early = await publish("before", {});
+        expect(early.duplicate).toBe(false);
+        const dueAt = new Date(instance.createdAt).getTime() + 600;
+        await sleep(dueAt - Date.now() - 4 + (n % 12) * 2);
+        const { delivered } = await publish(pattern, { n });
+        return [delivered, (await settled(instance.id)).status];
+      }),
+    );
+
+    const wrong = outcomes.filter(
+      ([delivered, status]) => status !== (delivered === 1 ? "COMPLETED" : "FAILED"),
+    );
+    expect(wrong).toEqual([]);
+    expect(await rowsLeft()).toEqual({ waits: 0, releases: 0 });
+  },
+);
+
+test("of a paused wait its timeout and an event have what came first, at whatever moment it is paused", async () => {
   const pattern = fresh();
-  const id = await register(definitionOf(pattern));
+  const ids = await Promise.all(
+    timeouts.map(([, definitionOf]) => register(definitionOf(pattern))),
+  );
   const outcomes = await Promise.all(
-    Array.from({ length: 40 }, async (_each, n) => {
-      await sleep(n * 12);
-      const instance = await start(id, { n });
-      const early = await publish("before", {});
-      expect(early.duplicate).toBe(false);
-      const dueAt = new Date(instance.createdAt).getTime() + 600;
-      await sleep(dueAt - Date.now() - 4 + (n % 12) * 2);
+    Array.from({ length: 45 }, async (_each, n) => {
+      const { createdAt, id } = await start(ids[n % ids.length] ?? "", { n });
+      await publish("before", {});
+      const dueAt = new Date(createdAt).getTime() + 600;
+      // Long before, long after, or as close as can be, as the pause is to either.
+      const apartMs = n < 6 ? -250 : n < 12 ? 250 : (n % 12) * 2 - 8;
+      const pausing = sleep(dueAt - Date.now() + (n < 12 ? -300 : ((n * 7) % 24) - 12));
+      const paused = pausing.then(() => act(id, "pause"));
+      await sleep(dueAt + apartMs - Date.now());
       const { delivered } = await publish(pattern, { n });
-      return [delivered, (await settled(instance.id)).status];
+      await paused;
+      await act(id, "resume");
+      return [apartMs, delivered, (await settled(id)).status];
     }),
   );
 
-  const wrong = outcomes.filter(
-    ([delivered, status]) => status !== (delivered === 1 ? "COMPLETED" : "FAILED"),
-  );
-  expect(wrong).toEqual([]);
+  const delivered = (at: number) => outcomes.flatMap(([ms, count]) => (ms === at ? count : []));
+  expect([delivered(-250), delivered(250)]).toEqual([
+    [1, 1, 1, 1, 1, 1],
+    [0, 0, 0, 0, 0, 0],
+  ]);
+  const isOne = ([, count, status]: unknown[]) => status === (count === 1 ? "COMPLETED" : "FAILED");
+  expect(outcomes.filter((outcome) => !isOne(outcome))).toEqual([]);
   expect(await rowsLeft()).toEqual({ waits: 0, releases: 0 });
+});
+
+test("an event for one wait passes by a paused one whose time is over", async () => {
+  const one = { eventPattern: fresh(), deliver: "ONE" };
+  const late = await start(
+    await register({ steps: [wait({ ...one, eventTimeout: { duration: "PT0.2S" } })] }),
+  );
+  const next = await start(await register({ steps: [wait(one)] }));
+  await act(late.id, "pause");
+  await sleep(new Date(late.createdAt).getTime() + 400 - Date.now());
+
+  const event = await publish(one.eventPattern);
+  await act(late.id, "resume");
+
+  expect(event).toMatchObject({ delivered: 1 });
+  expect(await settled(next.id)).toMatchObject({ status: "COMPLETED", output: { id: event.id } });
+  expect(await settled(late.id)).toMatchObject({ status: "FAILED", error: { kind: "TIMEOUT" } });
 });
 
 // Several events

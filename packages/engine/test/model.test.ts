@@ -276,7 +276,10 @@ test("what comes while it is paused leads, in its order, to where it would have 
       const all = happeningsOf(definition, run.stored);
       const happening = all[number % all.length];
       if (happening === undefined) break;
-      const together = few(all.filter(canBeHeld), number);
+      const together = few(
+        all.filter((each) => canBeHeld(definition, each)),
+        number,
+      );
       if (canPause(run.stored.instance.snapshot) && together.length > 0) {
         const straight = inTurn(run, together);
         if (straight !== undefined) {
@@ -292,34 +295,41 @@ test("what comes while it is paused leads, in its order, to where it would have 
   expect(compared).toBeGreaterThan(runs / 20);
 });
 
-/** Results of steps, events for waits, and the ends of delays: what a pause lets come. */
-function canBeHeld(happening: Happening): boolean {
+/** Results of steps, events for waits, ends of delays, and clocks: what a pause lets come. */
+function canBeHeld({ concurrency }: Definition, happening: Happening): boolean {
   if (happening.kind !== "signal") return false;
   const { signal } = happening;
-  if (signal.kind === "timerFired") return signal.timer === "wait" || signal.timer === "delay";
-  return ["stepSucceeded", "stepFailed", "attemptTimedOut", "eventMatched"].includes(signal.kind);
+  if (signal.kind !== "timerFired") return isResult(signal) || signal.kind === "eventMatched";
+  const isWaiting = signal.timer === "wait" || signal.timer === "delay";
+  // Under a limit tasks that follow begin with the slot, and so after all that was held.
+  return isWaiting || (concurrency === undefined && ["total", "timeout"].includes(signal.timer));
 }
 
-/** A few of them, each of another execution, in some order. */
+function isResult({ kind }: Signal): boolean {
+  return ["stepSucceeded", "stepFailed", "attemptTimedOut"].includes(kind);
+}
+
+/** A few of them in some order; of one execution a clock besides what else may come to it. */
 function few(all: readonly Happening[], number: number): readonly Happening[] {
   const chosen = new Map<string, Happening>();
   for (let index = 0; index < all.length && chosen.size < 3; index++) {
     const each = all[(number + index * 7) % all.length];
     if (each?.kind !== "signal" || !("path" in each.signal)) continue;
-    const { path, iteration } = each.signal;
-    if (!chosen.has(executionKey(path, iteration))) chosen.set(executionKey(path, iteration), each);
+    const { kind, path, iteration } = each.signal;
+    const name = `${kind === "timerFired"} ${executionKey(path, iteration)}`;
+    if (!chosen.has(name)) chosen.set(name, each);
   }
   return [...chosen.values()];
 }
 
-/** Undefined where one of them took the branch of another: a pause lets both finish. */
+/** Undefined where one of them took the branch of a step: a pause lets both finish. */
 function inTurn(run: Run, together: readonly Happening[]): Run | undefined {
   let next = run;
   for (const each of together) {
     if (each.kind !== "signal" || !("path" in each.signal)) return undefined;
     const { path, iteration } = each.signal;
     const phase = next.stored.instance.snapshot.live[executionKey(path, iteration)]?.phase;
-    if (phase !== "ACTIVE" && phase !== "WAITING") return undefined;
+    if (isResult(each.signal) && phase !== "ACTIVE") return undefined;
     next = admitted(happen(next, each));
   }
   return next;

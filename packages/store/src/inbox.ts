@@ -12,7 +12,8 @@ export interface MatchedWait {
   readonly iteration: number;
   readonly stepId: string | null;
   readonly purpose: "STEP" | "CANCEL";
-  readonly matchedAt: Date;
+  /** The instance was paused when the event took it. */
+  readonly held: boolean;
   readonly event: EventFact;
 }
 
@@ -23,7 +24,7 @@ interface MatchedRow extends EventFactRow {
   readonly iteration: number;
   readonly step_id: string | null;
   readonly purpose: string;
-  readonly matched_at: Date;
+  readonly held: boolean;
 }
 
 /** In the order in which they were matched, but a cancel before everything else. */
@@ -52,7 +53,7 @@ function matchedWaitOf(row: MatchedRow): MatchedWait {
     iteration: row.iteration,
     stepId: row.step_id,
     purpose: row.purpose as MatchedWait["purpose"],
-    matchedAt: row.matched_at,
+    held: row.held,
     event: eventFactOf(row),
   };
 }
@@ -64,7 +65,7 @@ const inboxes = prepared(
   from (select distinct tenant_id, instance_id from ${keySource.from("k", 1)}) x
   cross join lateral (
     select w.tenant_id, w.instance_id, w.path, w.iteration, w.step_id, w.purpose,
-      w.matched_event_id, w.matched_at
+      w.matched_event_id, w.matched_at, w.held
     from waits w
     where w.tenant_id = x.tenant_id and w.instance_id = x.instance_id
       and w.matched_event_id is not null

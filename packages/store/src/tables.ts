@@ -129,6 +129,7 @@ export interface WaitsTable {
   readonly looked_back: boolean;
   readonly matched_event_id: string | null;
   readonly matched_at: OptionalTime;
+  readonly held: Generated<boolean>;
 }
 
 export interface WaitShapesTable {

@@ -14,6 +14,9 @@ import { rowSource, textArray } from "./unnest.ts";
  * clock and to the microsecond, so they are compared here and never pass through a `Date`. With a
  * lookback it also hears what came before, unless the instance has had that event before the wait
  * opened. The event that started an instance is never delivered to it.
+ *
+ * A wait of a paused instance hears what was received before it would have been timed out, were it not
+ * for the pause. Whoever of pause and match commits second sees the first, on the wait's row.
  */
 
 /** A pattern that is listened to, and by which event paths those that do are keyed. */
@@ -174,10 +177,22 @@ export const hasHadEvent = `(exists (
           and d.event_id = e.id and d.delivered_at < w.opened_at)
         or coalesce(e.taken_by = w.instance_id and e.taken_at < w.opened_at, false))`;
 
+/**
+ * Whether the time of a wait that a pause holds was over when the event `e` came, by its own clock or that
+ * of what it is in. Nothing is looked up for a wait that is not held.
+ */
+const isOverdue = `(w.held and exists (
+        select from timers t
+        where t.tenant_id = w.tenant_id and t.instance_id = w.instance_id
+          and t.kind in ('wait', 'total', 'timeout') and t.due_at <= e.received_at
+          and (t.path in ('', split_part(w.path, '|', 1))
+            or starts_with(w.path, t.path || '.') or starts_with(w.path, t.path || '['))))`;
+
 /** Whether an open wait hears the event `e`, its condition apart. */
 export const hears = `w.matched_event_id is null
       and (w.opened_at <= e.received_at
-        or (w.lookback_from <= e.received_at and not ${hasHadEvent}))`;
+        or (w.lookback_from <= e.received_at and not ${hasHadEvent}))
+      and not ${isOverdue}`;
 
 /** For `select`, from `candidates`. */
 export const candidateColumns = `w.tenant_id, w.instance_id, w.path, w.iteration,

@@ -252,7 +252,12 @@ test("a pause and a claim meet on the step row: what was not taken before is not
   const { db } = database;
   const snapshots = await Promise.all(Array.from({ length: 60 }, () => create(db)));
   const pause = { by: "ada", at: "", reason: null, until: null, from: "RUNNING" } as const;
-  const hold = { kind: "hold", executions: [{ path: "a", iteration: 1 }], timers: [] } as const;
+  const hold = {
+    kind: "hold",
+    executions: [{ path: "a", iteration: 1 }],
+    timers: [],
+    waits: [],
+  } as const;
   const endings: string[] = [];
   await align(
     snapshots.map((snapshot) => ({

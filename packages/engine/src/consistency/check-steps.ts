@@ -178,7 +178,7 @@ function checkHolder(row: StepEvidence, snapshot: Snapshot, now: Date): Finding 
   const shouldHold = isHeldBack(snapshot) && execution.phase === "ACTIVE";
   if (held !== shouldHold && status !== "RUNNING") {
     const kind = shouldHold ? "hold" : "letGo";
-    const command = { kind, executions: [{ path, iteration }], timers: [] } as const;
+    const command = { kind, executions: [{ path, iteration }], timers: [], waits: [] } as const;
     const message = `${placeText(row)} is ${held ? "" : "not "}held, and the instance ${snapshot.status}`;
     return {
       code: "STEP_HOLD_DIFFERS",

@@ -1,6 +1,8 @@
 import type { Command, Decision } from "../state/decision.ts";
 import { executionKey, isSettled } from "../state/snapshot.ts";
+import type { LiveExecution } from "../state/snapshot.ts";
 import { isTerminal } from "../state/status.ts";
+import { waitPathsOf } from "./open-waits.ts";
 import { isUnheldTimer } from "./set-timers.ts";
 import { isHeldBack } from "./slot.ts";
 import type { Turn } from "./turn.ts";
@@ -54,7 +56,7 @@ function timersOf({ timers, state }: Turn): Iterable<Command> {
 
 /**
  * What is live before and after a decision, and is not written by it, where a pause or the lack of a
- * slot begins or ends: tasks are held by both, clocks by a pause alone.
+ * slot begins or ends: tasks are held by both, clocks and waits by a pause alone.
  */
 function holdOrLetGo(turn: Turn): Command | undefined {
   const { before, state, inserts, updates } = turn;
@@ -80,5 +82,19 @@ function holdOrLetGo(turn: Turn): Command | undefined {
       return !pauses || isWritten || isUnheldTimer(timer) ? [] : [{ timer, path, iteration }];
     }),
   );
-  return { kind: (pauses ? isPaused : isHeld) ? "hold" : "letGo", executions, timers };
+  const waits = pauses ? stays.flatMap(([, execution]) => waitsLeft(turn, execution)) : [];
+  return { kind: (pauses ? isPaused : isHeld) ? "hold" : "letGo", executions, timers, waits };
 }
+
+/** Those that the turn does not write. */
+function waitsLeft(turn: Turn, execution: LiveExecution): readonly Place[] {
+  const { stepId, phase, iteration } = execution;
+  const isWait = phase === "WAITING" && turn.definition.steps.get(stepId)?.type === "EVENT_WAIT";
+  if (!isWait) return [];
+  return waitPathsOf(execution).flatMap((path) => {
+    const key = executionKey(path, iteration);
+    return turn.waits.has(key) || turn.rekeys.has(key) ? [] : [{ path, iteration }];
+  });
+}
+
+type Place = Pick<LiveExecution, "path" | "iteration">;

@@ -1,4 +1,3 @@
-import { executionOfWait } from "../definition/paths.ts";
 import type { HeldSignal, Signal } from "../state/signal.ts";
 import type { LiveExecution, Pause, Snapshot, WorkflowError } from "../state/snapshot.ts";
 import { executionKey } from "../state/snapshot.ts";
@@ -18,6 +17,8 @@ import type { Held, Turn } from "./turn.ts";
  *   timers    in their rows; clocks go on
  *
  * The signal that ends the pause brings the last two along, and all of it is applied in order of time.
+ * A wait whose time is over takes no event any more, though the pause holds its timeout: the store sees
+ * to that when it matches. So no timeout takes what an event has been counted for.
  */
 
 export function requestPause(
@@ -76,35 +77,20 @@ export function resume(turn: Turn, held: readonly HeldSignal[]): void {
   const ends = Object.values(live).flatMap((execution): Held[] =>
     execution.heldAt === undefined ? [] : [{ at: execution.heldAt, execution }],
   );
-  turn.backlog.push(...[...ends, ...eventsFirst(held)].toSorted(byTime));
+  turn.backlog.push(...[...ends, ...held].toSorted(inOrder));
 }
 
 /**
- * A wait that an event has taken is not timed out, whatever came first (DESIGN, Events): clocks that
- * would take it, its own and those of what it is in, come after the event.
+ * Of an event and a timer of one moment the event comes first: it has been counted as delivered, and the
+ * timer may be late.
  */
-function eventsFirst(held: readonly HeldSignal[]): readonly HeldSignal[] {
-  const events = held.filter(({ signal }) => signal.kind === "eventMatched");
-  const timers = held.filter(({ signal }) => signal.kind === "timerFired");
-  const later = timers.map((timer) => {
-    const before = events.filter((event) => isAround(timer.signal.path, event.signal.path));
-    return before.reduce(
-      ({ at, signal }, event) => ({ at: at < event.at ? event.at : at, signal }),
-      timer,
-    );
-  });
-  return [...events, ...later];
-}
-
-/** Whether the execution of a wait is the one at this path, or in it; everything is in the instance. */
-function isAround(path: string, waitPath: string): boolean {
-  const { path: inner } = executionOfWait(waitPath);
-  return path === "" || [".", "["].some((next) => `${inner}.`.startsWith(path + next));
-}
-
-function byTime(one: Held, other: Held): number {
-  if (one.at === other.at) return 0;
+function inOrder(one: Held, other: Held): number {
+  if (one.at === other.at) return Number(isTimer(one)) - Number(isTimer(other));
   return one.at < other.at ? -1 : 1;
+}
+
+function isTimer(held: Held): boolean {
+  return "signal" in held && held.signal.kind === "timerFired";
 }
 
 /** False for one that has been made before, or was thought of at another state of things. */

@@ -184,8 +184,9 @@ export type Command =
     } & Omit<ChildEnd, "output">)
   | {
       /**
-       * A pause begins or ends: nobody takes these executions, and nobody fires these timers, until
-       * they are let go again. What the same decision writes is not among them.
+       * A pause begins or ends: nobody takes these executions, nobody fires these timers, and an event
+       * takes these waits only where no timer that would take them is due, until they are let go again.
+       * What the same decision writes is not among them.
        */
       readonly kind: "hold" | "letGo";
       readonly executions: readonly { readonly path: string; readonly iteration: number }[];
@@ -194,6 +195,7 @@ export type Command =
         readonly path: string;
         readonly iteration: number;
       }[];
+      readonly waits: readonly { readonly path: string; readonly iteration: number }[];
     }
   | {
       /** A step killed its workers: for an operator, with what is known of them. */

@@ -109,81 +109,44 @@ test("signals that a pause holds change nothing by themselves", () => {
   expect(simulation.snapshot).toBe(snapshot);
 });
 
-test("a wait that an event has taken is not timed out, though its time came first", () => {
-  const simulation = simulate(
-    define({
-      steps: [
-        {
-          stepId: "wait",
-          type: "EVENT_WAIT",
-          eventPattern: "paid",
-          eventTimeout: { duration: "PT1H" },
-        },
-      ],
-    }),
-  );
-  simulation.start();
-  pause(simulation);
-  const ref = { path: "wait", iteration: 1 };
-  resume(simulation, [
-    {
-      at: "2026-03-01T13:00:00.000Z",
-      signal: { kind: "timerFired", timer: "wait", attempt: 1, ...ref },
-    },
-    { at: "2026-03-01T14:00:00.000Z", signal: { kind: "eventMatched", event, ...ref } },
-  ]);
-
-  expect(simulation.snapshot.status).toBe("COMPLETED");
-});
-
 test.each([
-  ["of the instance", { timeout: "PT1H" }, {}, { timer: "timeout", path: "", iteration: 0 }],
-  [
-    "of what it is in",
-    {},
-    { totalTimeout: "PT1H" },
-    { timer: "total", path: "fork", iteration: 1 },
-  ],
-  ["of a wait for several events", {}, {}, { timer: "wait", path: "fork.a.w", iteration: 1 }],
-] as const)("nor by a clock %s", (_whose, instance, composite, clock) => {
-  const simulation = simulate(
-    define({
-      ...instance,
-      steps: [
-        {
-          stepId: "fork",
-          type: "PARALLEL",
-          ...composite,
-          branches: [
-            {
-              name: "a",
-              steps: [
-                {
-                  stepId: "w",
-                  type: "EVENT_WAIT",
-                  events: [{ eventPattern: "paid" }, { eventPattern: "refused" }],
-                  eventTimeout: { duration: "PT1H" },
-                },
-              ],
-            },
-          ],
-        },
-      ],
-    }),
-  );
-  simulation.start();
-  pause(simulation);
+  ["an event before its timeout", "12:59:59.999", "COMPLETED"],
+  ["an event in the moment of its timeout", "13:00:00.000", "COMPLETED"],
+  ["its timeout before an event", "13:00:00.001", "FAILED"],
+])("a wait has what came first: %s", (_what, receivedAt, status) => {
+  const clocks = [
+    [{ timeout: "PT1H" }, {}, { timer: "timeout", path: "", iteration: 0, attempt: 0 }],
+    [{}, { totalTimeout: "PT1H" }, { timer: "total", path: "fork", iteration: 1, attempt: 1 }],
+    [{}, {}, { timer: "wait", path: "fork.a.w", iteration: 1, attempt: 1 }],
+  ] as const;
+  const ends = clocks.map(([instance, composite, clock]) => {
+    const simulation = simulate(waitInFork(instance, composite));
+    simulation.start();
+    pause(simulation);
+    resume(simulation, [
+      { at: "2026-03-01T13:00:00.000Z", signal: { kind: "timerFired", ...clock } },
+      {
+        at: `2026-03-01T${receivedAt}Z`,
+        signal: { kind: "eventMatched", event, path: "fork.a.w|01", iteration: 1 },
+      },
+    ]);
+    return simulation.snapshot.status;
+  });
 
-  resume(simulation, [
-    { at: "2026-03-01T13:00:00.000Z", signal: { kind: "timerFired", attempt: 1, ...clock } },
-    {
-      at: "2026-03-01T14:00:00.000Z",
-      signal: { kind: "eventMatched", event, path: "fork.a.w|01", iteration: 1 },
-    },
-  ]);
-
-  expect(simulation.snapshot.status).toBe("COMPLETED");
+  expect(ends).toEqual(clocks.map(() => status));
 });
+
+function waitInFork(instance: object, composite: object) {
+  const wait = {
+    stepId: "w",
+    type: "EVENT_WAIT",
+    events: [{ eventPattern: "paid" }, { eventPattern: "refused" }],
+    eventTimeout: { duration: "PT1H" },
+  };
+  const branches = [{ name: "a", steps: [wait] }];
+  const fork = { stepId: "fork", type: "PARALLEL", ...composite, branches };
+  return define({ ...instance, steps: [fork] });
+}
 
 test("a step that fails for good while it is paused fails the instance when that ends", () => {
   const simulation = simulate(

@@ -156,11 +156,16 @@ test("a pause gives the slot up; what was scheduled is held until it is admitted
 
   const resumed = resume(simulation);
   expect(simulation.snapshot).toMatchObject({ status: "WAITING_FOR_EVENT", slot: "WANTED" });
-  expect(resumed.commands).toContainEqual({ kind: "letGo", executions: [], timers: [] });
+  expect(resumed.commands).toContainEqual({
+    kind: "letGo",
+    executions: [],
+    timers: [],
+    waits: [],
+  });
 
   const admitted = admit(simulation);
   expect(admitted.commands).toEqual([
-    { kind: "letGo", executions: [{ path: "a", iteration: 1 }], timers: [] },
+    { kind: "letGo", executions: [{ path: "a", iteration: 1 }], timers: [], waits: [] },
   ]);
   simulation.succeed("a");
   simulation.succeed("b");

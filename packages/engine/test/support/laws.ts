@@ -21,7 +21,7 @@ export interface Stored {
   readonly waits: ReadonlyMap<string, NewWait>;
   /** Ids of children that were started and neither settled nor cancelled. */
   readonly children: ReadonlySet<string>;
-  /** Executions that nobody takes, and timers that nobody fires, for now. */
+  /** Executions that nobody takes, timers that nobody fires, and waits of a paused instance. */
   readonly held: ReadonlySet<string>;
 }
 
@@ -290,8 +290,12 @@ function aPauseHoldsEverything(before: Stored, decision: Decision, after: Stored
   const steps = Object.entries(snapshot.live).flatMap(([key, { phase }]) =>
     phase === "ACTIVE" ? key : [],
   );
+  const waits = [...after.waits].flatMap(([key, { purpose }]) =>
+    purpose === "STEP" ? `wait ${key}` : [],
+  );
   const isQueued = snapshot.slot === "WANTED";
-  const held = snapshot.status === "PAUSED" ? [...timers, ...steps] : isQueued ? steps : [];
+  const isPaused = snapshot.status === "PAUSED";
+  const held = isPaused ? [...timers, ...steps, ...waits] : isQueued ? steps : [];
   deepStrictEqual([...after.held].toSorted(), held.toSorted());
   for (const { phase, path } of liveOf(after.instance)) {
     ok(phase !== "HELD" || snapshot.status === "PAUSED", `${path} is held, and nothing is paused`);

@@ -3,6 +3,7 @@ import type { Json } from "@millrace/expressions";
 import { decide, isNeeds } from "../../src/decide/decide.ts";
 import { createSnapshot } from "../../src/decide/start.ts";
 import type { NewInstance } from "../../src/decide/start.ts";
+import { triggerPath } from "../../src/decide/listen.ts";
 import { eventSatisfies } from "../../src/decide/wait.ts";
 import type { Definition } from "../../src/definition/definition.ts";
 import { durationToMs, isRefusal, parseDuration } from "../../src/definition/duration.ts";
@@ -452,6 +453,7 @@ function heldAfter(
   { snapshot, inserts, updates, commands }: Decision,
 ): ReadonlySet<string> {
   const next = new Set(held);
+  const isPaused = snapshot.status === "PAUSED";
   const put = (name: string, isHeld: boolean) => (isHeld ? next.add(name) : next.delete(name));
   for (const { path, iteration } of [...inserts, ...updates]) {
     const key = executionKey(path, iteration);
@@ -461,13 +463,25 @@ function heldAfter(
   for (const command of commands) {
     if (command.kind === "setTimer") put(timerName(command), command.held === true);
     if (command.kind === "clearTimer") put(timerName(command), false);
+    if (command.kind === "closeWait") put(waitName(command), false);
+    if (command.kind === "openWait") {
+      put(waitName(command.wait), isPaused && command.wait.purpose === "STEP");
+    }
+    if (command.kind === "rekeyWait" && command.path !== triggerPath) {
+      put(waitName(command), isPaused);
+    }
     if (command.kind !== "hold" && command.kind !== "letGo") continue;
     const isHeld = command.kind === "hold";
     for (const { path, iteration } of command.executions)
       put(executionKey(path, iteration), isHeld);
     for (const timer of command.timers) put(timerName(timer), isHeld);
+    for (const wait of command.waits) put(waitName(wait), isHeld);
   }
   return next;
+}
+
+function waitName({ path, iteration }: { path: string; iteration: number }): string {
+  return `wait ${executionKey(path, iteration)}`;
 }
 
 function retryOf(definition: Definition, stepId: string): RetryPolicy {

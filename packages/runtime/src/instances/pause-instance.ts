@@ -120,12 +120,14 @@ function resumption(
     at: dueAt.toISOString(),
     signal: { kind: "timerFired", timer, path, iteration, attempt },
   }));
-  for (const { purpose, path, iteration, event, matchedAt } of inbox) {
+  const firstDue = timers[0]?.dueAt.toISOString();
+  for (const { purpose, path, iteration, event, held: cameLater } of inbox) {
     if (purpose === "CANCEL") continue;
-    held.push({
-      at: matchedAt.toISOString(),
-      signal: { kind: "eventMatched", path, iteration, event },
-    });
+    const { receivedAt } = event;
+    // What had taken its wait when the pause came would have been applied before any timer.
+    const isLast = !cameLater && firstDue !== undefined && firstDue < receivedAt;
+    const at = isLast ? firstDue : receivedAt;
+    held.push({ at, signal: { kind: "eventMatched", path, iteration, event } });
   }
   return [
     ...signalsOf(inbox.filter(({ purpose }) => purpose === "CANCEL")),

@@ -7,6 +7,7 @@ import {
   isHeldBack,
   signalsToKeep,
   storedSignal,
+  triggerPath,
 } from "@millrace/engine";
 import type {
   Command,
@@ -36,7 +37,7 @@ export interface Draft extends Key {
   readonly inserts: readonly StepInsert[];
   readonly updates: readonly StepUpdate[];
   readonly opens: readonly WaitInsert[];
-  readonly rekeys: readonly (Place & { readonly keyHash: string | null })[];
+  readonly rekeys: readonly WaitKeyUpdate[];
   readonly closes: readonly Place[];
   /** Of the waits that are closed, those whose event is for another wait, if they have one. */
   readonly handsOn: readonly Place[];
@@ -46,6 +47,7 @@ export interface Draft extends Key {
   readonly clears: readonly CommandOf<"clearTimer">[];
   readonly heldSteps: readonly HeldPlace[];
   readonly heldTimers: readonly (HeldPlace & { readonly timer: string })[];
+  readonly heldWaits: readonly HeldPlace[];
   readonly opensLetter: CommandOf<"openDeadLetter"> | undefined;
   readonly resolvesLetter: CommandOf<"resolveDeadLetter"> | undefined;
   readonly settles: boolean;
@@ -126,6 +128,13 @@ export interface WaitInsert {
   readonly keyHash: string | null;
   /** How many events the same commit emits after the wait opens. */
   readonly emitsAfter: number;
+  readonly isHeld: true | undefined;
+}
+
+export interface WaitKeyUpdate extends Place {
+  readonly keyHash: string | null;
+  /** Null: as it was. */
+  readonly isHeld: boolean | null;
 }
 
 /** A row for another instance. */
@@ -160,13 +169,15 @@ export function draftOf(commit: Commit): Draft {
       guard.kind === "execution" ? [{ ...guard, workerId: null }] : [],
     ),
   ];
+  const isPaused = next.status === "PAUSED";
+  const pauses = isPaused !== (previous.status === "PAUSED");
   // The end of an instance takes all its waits and timers, so there is no need to touch them singly.
   const kept = settles ? [] : commands;
   const emitted = commands.flatMap((command) =>
     command.kind === "emitEvent" ? [command.event] : [],
   );
   const opens = kept.flatMap((command) =>
-    command.kind === "openWait" ? [waitInsert(command.wait, emitted.length)] : [],
+    command.kind === "openWait" ? [waitInsert(command.wait, emitted.length, isPaused)] : [],
   );
   const emits = emitted.map((event, index) => ({
     event,
@@ -174,7 +185,15 @@ export function draftOf(commit: Commit): Draft {
     after: emitted.length - index - 1,
   }));
   const rekeys = kept.flatMap((command) =>
-    command.kind === "rekeyWait" ? [{ ...command, keyHash: hashOf(command.key) }] : [],
+    command.kind === "rekeyWait"
+      ? [
+          {
+            ...command,
+            keyHash: hashOf(command.key),
+            isHeld: pauses && command.path !== triggerPath ? isPaused : null,
+          },
+        ]
+      : [],
   );
   const closes = kept.filter((command) => command.kind === "closeWait");
   const sets = kept.filter((command) => command.kind === "setTimer");
@@ -209,6 +228,7 @@ export function draftOf(commit: Commit): Draft {
       executions.map((place) => ({ ...place, isHeld })),
     ),
     heldTimers: holds.flatMap(({ timers, isHeld }) => timers.map((each) => ({ ...each, isHeld }))),
+    heldWaits: holds.flatMap(({ waits, isHeld }) => waits.map((each) => ({ ...each, isHeld }))),
     opensLetter: commands.find((command) => command.kind === "openDeadLetter"),
     resolvesLetter: commands.find((command) => command.kind === "resolveDeadLetter"),
     settles,
@@ -335,12 +355,13 @@ function clockOf(row: NewExecution, carry: Carry | undefined): Clock {
   return { timeoutMs, dueMs: timeoutMs, name: timeoutMs === null ? null : "timeout" };
 }
 
-function waitInsert(wait: NewWait, emitted: number): WaitInsert {
+function waitInsert(wait: NewWait, emitted: number, isPaused: boolean): WaitInsert {
   return {
     wait,
     eventPaths: wait.eventPaths.join(" "),
     keyHash: hashOf(wait.key),
     emitsAfter: emitted - (wait.emittedBefore ?? 0),
+    isHeld: (isPaused && wait.purpose === "STEP") || undefined,
   };
 }
 

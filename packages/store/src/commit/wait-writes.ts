@@ -11,10 +11,10 @@ export function openWaits(from: From, emitting: boolean): string {
   return `opened as (
     insert into waits (
       tenant_id, instance_id, path, iteration, step_id, purpose, pattern, event_paths, key_hash,
-      deliver, opened_at, lookback_from, looked_back)
+      deliver, opened_at, lookback_from, looked_back, held)
     select ${from.tenantId}, ${from.instanceId}, x.path, x.iteration, x.step_id, x.purpose, x.pattern,
       x.event_paths, x.key_hash, x.deliver, ${openedAt}, x.lookback_from,
-      x.lookback_from is null
+      x.lookback_from is null, x.held is not null
     from ${from("x")}
     where ${isWritten}
     on conflict (tenant_id, instance_id, path, iteration) do update
@@ -22,7 +22,7 @@ export function openWaits(from: From, emitting: boolean): string {
       event_paths = excluded.event_paths, key_hash = excluded.key_hash,
       deliver = excluded.deliver, opened_at = excluded.opened_at,
       lookback_from = excluded.lookback_from, looked_back = excluded.looked_back,
-      matched_event_id = null, matched_at = null)`;
+      held = excluded.held, matched_event_id = null, matched_at = null)`;
 }
 
 /**
@@ -61,6 +61,7 @@ const waitColumns: Columns<Draft["opens"][number]> = {
   key_hash: { type: "bigint", of: ({ keyHash }) => keyHash },
   deliver: { type: "text", of: ({ wait }) => wait.deliver },
   lookback_from: { type: "timestamptz", of: ({ wait }) => wait.lookbackFrom },
+  held: { type: "boolean", of: ({ isHeld }) => isHeld },
 };
 
 export const waitInserts = ownedSource<Draft["opens"][number]>(waitColumns);
@@ -72,13 +73,28 @@ export const waitInsertsAmongEvents = ownedSource<Draft["opens"][number]>({
 
 export function rekeyWaits(from: From): string {
   return `rekeyed as (
-    update waits w set key_hash = x.key_hash from ${from("x")}
+    update waits w set key_hash = x.key_hash,
+      held = case when w.matched_event_id is null then coalesce(x.held, w.held) else w.held end
+    from ${from("x")}
     where ${isWritten} and ${samePlace("w", from)})`;
 }
 
 export const waitKeys = ownedSource<Draft["rekeys"][number]>({
   ...placeColumns,
   key_hash: { type: "bigint", of: ({ keyHash }) => keyHash },
+  held: { type: "boolean", of: ({ isHeld }) => isHeld },
+});
+
+/** One that an event has taken stays as it was then: that says whether the pause came first. */
+export function holdWaits(from: From): string {
+  return `held_waits as (
+    update waits w set held = x.held from ${from("x")}
+    where ${isWritten} and ${samePlace("w", from)} and w.matched_event_id is null)`;
+}
+
+export const heldWaits = ownedSource<Draft["heldWaits"][number]>({
+  ...placeColumns,
+  held: { type: "boolean", of: ({ isHeld }) => isHeld },
 });
 
 export const places = ownedSource<Draft["closes"][number]>({
