@@ -21,7 +21,7 @@ const pureChaos = [
   "test/chaos/forged/*.test.ts",
 ];
 
-/** These mostly wait for somebody to notice something: two files at a time, after all others. */
+/** Each a fault at a certain moment, which asks for some quiet: two files at a time, after all others. */
 const lastOfAll = { maxWorkers: 2, sequence: { groupOrder: 1 } };
 
 export default defineConfig({
@@ -31,8 +31,9 @@ export default defineConfig({
     __vitest__: { resolve: { conditions: nodeConditions, noExternal: [/^@millrace\//] } },
   },
   test: {
-    // Much of a file's time is waiting for processes: of two cores, both are put to use.
-    maxWorkers: Math.max(2, availableParallelism() - 1),
+    // Much of a file's time is waiting for processes or for somebody to notice something: on two
+    // cores three files keep both at work. In which order: LongestFirst.
+    maxWorkers: Math.max(3, availableParallelism() - 1),
     sequence: { sequencer: LongestFirst },
     projects: [
       {
@@ -75,12 +76,7 @@ export default defineConfig({
       },
       {
         extends: true,
-        test: {
-          name: "chaos",
-          include: ["test/chaos/**/*.test.ts"],
-          exclude: pureChaos,
-          ...lastOfAll,
-        },
+        test: { name: "chaos", include: ["test/chaos/**/*.test.ts"], exclude: pureChaos },
       },
     ],
   },

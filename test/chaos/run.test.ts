@@ -8,7 +8,7 @@ test("two minutes of all faults at once under load: every promise holds, and not
 }) => {
   const run = await startProcess({
     args: ["--enable-source-maps", join(import.meta.dirname, "dist/chaos/run.js")].concat(
-      "--seed 1 --minutes 1.5 --only D --rate 4 --workers 2 --quick".split(" "),
+      "--seed 1 --minutes 2 --only D --rate 4 --workers 2 --quick".split(" "),
     ),
   });
   // The run stops what it has started when it is asked to end.
