@@ -24,6 +24,7 @@ test("docs/reliability.md has the table of what the consistency checker finds, w
 test("every code is found by some test", () => {
   const files = [
     "test/integration/consistency.test.ts",
+    "test/support/damages.ts",
     "packages/engine/test/consistency.test.ts",
   ];
   const text = files.map((file) => readFileSync(join(root, file), "utf8")).join("");

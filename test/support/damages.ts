@@ -1,0 +1,471 @@
+import type { ConsistencyCode } from "@millrace/contract";
+
+/** What the damaged instances are of. */
+export const definitions = [
+  {
+    id: "wait",
+    timeout: "P30D",
+    steps: [
+      {
+        stepId: "pay",
+        type: "EVENT_WAIT",
+        eventPattern: "paid",
+        eventCondition: "event.payload.order === input.order",
+        eventTimeout: { duration: "P1D", timeoutHandlerStepId: "late" },
+        transitions: { default: "ship" },
+      },
+      { stepId: "ship", type: "TASK", taskId: "noop" },
+      { stepId: "late", type: "TASK", taskId: "noop" },
+    ],
+    cancellationTriggers: [
+      {
+        eventPattern: "order.cancelled",
+        eventCondition: "event.payload.order === input.order",
+        reason: "asked",
+      },
+    ],
+  },
+  {
+    id: "task",
+    steps: [{ stepId: "work", type: "TASK", taskId: "noop", totalTimeout: "P1D" }],
+  },
+  {
+    id: "chain",
+    variables: { seen: 0 },
+    steps: [
+      { stepId: "a", type: "TASK", taskId: "echo", input: { n: 1 }, transitions: { default: "b" } },
+      {
+        stepId: "b",
+        type: "SET",
+        variables: { seen: "${ steps.a.output.n }" },
+        transitions: { default: "c" },
+      },
+      { stepId: "c", type: "TASK", taskId: "echo", input: { n: "${ variables.seen + 1 }" } },
+    ],
+  },
+  {
+    id: "fails",
+    steps: [{ stepId: "no", type: "TASK", taskId: "fail", retry: { maxAttempts: 1 } }],
+  },
+  { id: "idle", steps: [{ stepId: "work", type: "TASK", taskId: "noop", queue: "idle" }] },
+  {
+    id: "queued",
+    concurrency: { limit: 1 },
+    steps: [{ stepId: "work", type: "TASK", taskId: "noop" }],
+  },
+  { id: "doomed", steps: [{ stepId: "rest", type: "DELAY", duration: "P1D" }] },
+  { id: "parent", steps: [{ stepId: "child", type: "SUB_WORKFLOW", workflowId: "wait" }] },
+  {
+    id: "emits",
+    steps: [
+      {
+        stepId: "say",
+        type: "EMIT_EVENT",
+        eventPattern: "said",
+        payload: { a: 1 },
+        transitions: { default: "rest" },
+      },
+      { stepId: "rest", type: "DELAY", duration: "P1D" },
+    ],
+  },
+];
+
+/** What is done to an instance, what must be found of it, and whether it can be mended. */
+export interface Damage {
+  readonly name: string;
+  readonly of: "wait" | "task" | "parent" | "emits" | "chain" | "fails" | "queued";
+  /** `$1` is the instance. */
+  readonly sql: readonly string[];
+  readonly codes: readonly ConsistencyCode[];
+  readonly isRepaired: boolean;
+}
+
+export const damages: readonly Damage[] = [
+  {
+    name: "the row of a wait is deleted",
+    of: "wait",
+    sql: ["delete from waits where instance_id = $1 and path = 'pay'"],
+    codes: ["WAIT_MISSING"],
+    isRepaired: true,
+  },
+  {
+    name: "the row of a cancellation trigger is deleted",
+    of: "wait",
+    sql: ["delete from waits where instance_id = $1 and path = '$cancel'"],
+    codes: ["WAIT_MISSING"],
+    isRepaired: true,
+  },
+  {
+    name: "a wait has the key of another order",
+    of: "wait",
+    sql: ["update waits set key_hash = 42 where instance_id = $1 and path = 'pay'"],
+    codes: ["WAIT_DIFFERS"],
+    isRepaired: true,
+  },
+  {
+    name: "a wait has another pattern",
+    of: "wait",
+    sql: ["update waits set pattern = 'other' where instance_id = $1 and path = 'pay'"],
+    codes: ["WAIT_DIFFERS"],
+    isRepaired: true,
+  },
+  {
+    name: "a wait of a step that the instance is not at",
+    of: "task",
+    sql: [
+      `insert into waits (tenant_id, instance_id, path, iteration, step_id, purpose, pattern, event_paths,
+        key_hash, deliver, opened_at, looked_back)
+      values ('default', $1, 'work', 1, 'work', 'STEP', 'paid', '', 0, 'ALL', now(), true)`,
+    ],
+    codes: ["WAIT_STRAY"],
+    isRepaired: true,
+  },
+  {
+    name: "a wait of an instance that has settled",
+    of: "chain",
+    sql: [
+      `insert into waits (tenant_id, instance_id, path, iteration, step_id, purpose, pattern, event_paths,
+        key_hash, deliver, opened_at, looked_back)
+      values ('default', $1, 'a', 1, 'a', 'STEP', 'paid', '', 0, 'ALL', now(), true)`,
+    ],
+    codes: ["WAIT_STRAY"],
+    isRepaired: true,
+  },
+  {
+    name: "a wait was taken by an event that is gone",
+    of: "wait",
+    sql: [
+      "update waits set matched_event_id = 'gone', matched_at = now() where instance_id = $1 and path = 'pay'",
+    ],
+    codes: ["WAIT_EVENT_MISSING"],
+    isRepaired: true,
+  },
+  {
+    name: "a match of long ago was never applied",
+    of: "wait",
+    sql: [
+      `insert into events (tenant_id, id, pattern, payload, occurred_at, received_at, actor, matched_at)
+      values ('default', 'match-' || $1::text, 'paid', '{"order":1}', now(), now(), 'test', now())`,
+      `update waits set matched_event_id = 'match-' || $1::text, matched_at = now() - interval '5 min'
+      where instance_id = $1::uuid and path = 'pay'`,
+    ],
+    codes: ["MATCH_NOT_APPLIED"],
+    isRepaired: true,
+  },
+  {
+    name: "a lookback was never done",
+    of: "wait",
+    sql: [
+      `update waits set looked_back = false, lookback_from = opened_at, opened_at = now() - interval '5 min'
+      where instance_id = $1 and path = 'pay'`,
+    ],
+    codes: ["LOOKBACK_NOT_DONE"],
+    isRepaired: true,
+  },
+  {
+    name: "a timer is deleted",
+    of: "wait",
+    sql: ["delete from timers where instance_id = $1 and kind = 'wait'"],
+    codes: ["TIMER_MISSING"],
+    isRepaired: true,
+  },
+  {
+    name: "the timer of the instance is deleted",
+    of: "wait",
+    sql: ["delete from timers where instance_id = $1 and kind = 'timeout'"],
+    codes: ["TIMER_MISSING"],
+    isRepaired: true,
+  },
+  {
+    name: "a timer is due at another time",
+    of: "wait",
+    sql: [
+      "update timers set due_at = due_at + interval '1 day' where instance_id = $1 and kind = 'wait'",
+    ],
+    codes: ["TIMER_DIFFERS"],
+    isRepaired: true,
+  },
+  {
+    name: "a timer is held for ever",
+    of: "emits",
+    sql: ["update timers set look_at = 'infinity' where instance_id = $1"],
+    codes: ["TIMER_DIFFERS"],
+    isRepaired: true,
+  },
+  {
+    name: "a timer that nobody set",
+    of: "task",
+    sql: [
+      `insert into timers (tenant_id, instance_id, path, iteration, kind, attempt, due_at, look_at)
+      values ('default', $1, 'work', 1, 'schedule', 1, now() + interval '1 day', now() + interval '1 day')`,
+    ],
+    codes: ["TIMER_STRAY"],
+    isRepaired: true,
+  },
+  {
+    name: "the last thing that could wake it is deleted",
+    of: "emits",
+    sql: ["delete from timers where instance_id = $1"],
+    codes: ["TIMER_MISSING", "STUCK"],
+    isRepaired: true,
+  },
+  {
+    name: "the row of a step that is to run is deleted",
+    of: "task",
+    sql: ["delete from step_executions where instance_id = $1"],
+    codes: ["STEP_MISSING"],
+    isRepaired: true,
+  },
+  {
+    name: "the row of a step is settled, and the instance is not",
+    of: "task",
+    sql: [
+      "update step_executions set status = 'COMPLETED', completed_at = now() where instance_id = $1",
+    ],
+    codes: ["STEP_DIFFERS"],
+    isRepaired: true,
+  },
+  {
+    name: "a step runs in an instance that has settled",
+    of: "chain",
+    sql: [
+      `insert into step_executions (tenant_id, instance_id, path, iteration, step_id, type, status, attempt,
+        task_id, queue, created_at)
+      values ('default', $1, 'c', 2, 'c', 'TASK', 'RUNNING', 1, 'noop', 'default', now())`,
+    ],
+    codes: ["STEP_STRAY"],
+    isRepaired: true,
+  },
+  {
+    name: "a step runs under a worker that never existed",
+    of: "task",
+    sql: [
+      `update step_executions set status = 'RUNNING', fence = 1, look_at = null,
+        worker_id = gen_random_uuid(), started_at = now() - interval '1 min',
+        created_at = now() - interval '2 min' where instance_id = $1`,
+    ],
+    codes: ["STEP_HOLDER_LOST"],
+    isRepaired: true,
+  },
+  {
+    name: "a step runs under no worker",
+    of: "task",
+    sql: [
+      `update step_executions set status = 'RUNNING', fence = 1, look_at = null, worker_id = null,
+        started_at = now() - interval '1 min', created_at = now() - interval '2 min'
+      where instance_id = $1`,
+    ],
+    codes: ["STEP_HOLDER_LOST"],
+    isRepaired: true,
+  },
+  {
+    name: "nobody looks whether the job of a step is there",
+    of: "task",
+    sql: ["update step_executions set look_at = null where instance_id = $1"],
+    codes: ["STEP_OVERLOOKED"],
+    isRepaired: true,
+  },
+  {
+    name: "a step is held, and nothing is paused",
+    of: "task",
+    sql: ["update step_executions set held = true, look_at = null where instance_id = $1"],
+    codes: ["STEP_HOLD_DIFFERS"],
+    isRepaired: true,
+  },
+  {
+    name: "a step has the completion number of another",
+    of: "chain",
+    sql: ["update step_executions set completion = 1 where instance_id = $1 and path = 'b'"],
+    codes: ["COMPLETIONS_DIFFER"],
+    isRepaired: true,
+  },
+  {
+    name: "the row of a settled step is deleted",
+    of: "chain",
+    sql: ["delete from step_executions where instance_id = $1 and path = 'b'"],
+    codes: ["STEP_MISSING"],
+    isRepaired: false,
+  },
+  {
+    name: "a step that the definition does not have",
+    of: "chain",
+    sql: [
+      "update step_executions set step_id = 'nowhere', path = 'nowhere' where instance_id = $1 and path = 'b'",
+    ],
+    codes: ["STEP_UNKNOWN", "STEP_MISSING"],
+    isRepaired: false,
+  },
+  {
+    name: "a step is of another type",
+    of: "chain",
+    sql: ["update step_executions set type = 'DELAY' where instance_id = $1 and path = 'b'"],
+    codes: ["STEP_TYPE_DIFFERS"],
+    isRepaired: false,
+  },
+  {
+    name: "a step completed next year",
+    of: "chain",
+    sql: [
+      "update step_executions set completed_at = now() + interval '1 year' where instance_id = $1 and path = 'b'",
+    ],
+    codes: ["TIMES_DISAGREE"],
+    isRepaired: false,
+  },
+  {
+    name: "the status is changed by hand",
+    of: "wait",
+    sql: ["update workflow_instances set status = 'COMPLETED', completed_at = now() where id = $1"],
+    codes: ["SNAPSHOT_DIFFERS"],
+    isRepaired: true,
+  },
+  {
+    name: "a settled instance is set RUNNING by hand",
+    of: "chain",
+    sql: ["update workflow_instances set status = 'RUNNING' where id = $1"],
+    codes: ["SNAPSHOT_DIFFERS"],
+    isRepaired: true,
+  },
+  {
+    name: "the output is changed by hand",
+    of: "chain",
+    sql: [`update workflow_instances set output = '{"n":7}' where id = $1`],
+    codes: ["SNAPSHOT_DIFFERS"],
+    isRepaired: true,
+  },
+  {
+    name: "the version is raised by hand",
+    of: "wait",
+    sql: ["update workflow_instances set version = version + 3 where id = $1"],
+    codes: ["VERSION_DIFFERS"],
+    isRepaired: true,
+  },
+  {
+    name: "the state is another JSON",
+    of: "wait",
+    sql: [`update workflow_instances set snapshot = '[1, 2]' where id = $1`],
+    codes: ["SNAPSHOT_UNREADABLE"],
+    isRepaired: true,
+  },
+  {
+    name: "nothing is live in the state any more",
+    of: "wait",
+    sql: [`update workflow_instances set snapshot = '{"format":1}' where id = $1`],
+    codes: ["SNAPSHOT_DIFFERS"],
+    isRepaired: true,
+  },
+  {
+    name: "progress is beyond the end",
+    of: "chain",
+    sql: [
+      `update workflow_instances set snapshot = '{"format":1,"completions":3,"completedSteps":9,"lastOutput":"c#1"}'
+      where id = $1`,
+    ],
+    codes: ["SNAPSHOT_DIFFERS"],
+    isRepaired: true,
+  },
+  {
+    name: "a row of the history is deleted",
+    of: "chain",
+    sql: ["delete from history where instance_id = $1 and version = 2"],
+    codes: ["HISTORY_GAP"],
+    isRepaired: false,
+  },
+  {
+    name: "changes in the history are altered",
+    of: "chain",
+    sql: [`update history set changes = '{"priority":7}' where instance_id = $1 and version = 2`],
+    codes: ["HISTORY_DIFFERS"],
+    isRepaired: false,
+  },
+  {
+    name: "signals in the history are altered",
+    of: "chain",
+    sql: [`update history set signals = '[]' where instance_id = $1 and version = 2`],
+    codes: ["REPLAY_DIFFERS"],
+    isRepaired: false,
+  },
+  {
+    name: "the link to a child is deleted",
+    of: "parent",
+    sql: ["delete from children where instance_id = $1"],
+    codes: ["CHILD_MISSING"],
+    isRepaired: true,
+  },
+  {
+    name: "a child is deleted, and its link is not",
+    of: "parent",
+    sql: [
+      "delete from workflow_instances where id = (select child_id from children where instance_id = $1)",
+    ],
+    codes: ["CHILD_MISSING"],
+    isRepaired: false,
+  },
+  {
+    name: "what a child has told is not taken note of",
+    of: "wait",
+    sql: [
+      `insert into child_signals (tenant_id, instance_id, kind, child_id, sent_version, path, iteration,
+        attempt, body, sent_at, look_at)
+      values ('default', $1, 'CANCEL', $1, 1, 'x', 1, 1,
+        '{"reason":null,"shouldCompensate":true,"parentId":"x"}', now() - interval '5 min', 'infinity')`,
+    ],
+    codes: ["CHILD_SIGNAL_LEFT"],
+    isRepaired: true,
+  },
+  {
+    name: "an emitted event was not matched",
+    of: "emits",
+    sql: [
+      `update events set matched_at = null, received_at = now() - interval '5 min'
+      where actor = 'instance:' || $1::text`,
+    ],
+    codes: ["EVENT_NOT_MATCHED"],
+    isRepaired: true,
+  },
+  {
+    name: "deliveries are left of an instance that has settled",
+    of: "chain",
+    sql: [
+      `insert into event_deliveries (tenant_id, instance_id, event_id, delivered_at)
+      values ('default', $1, 'x', now() - interval '5 min')`,
+    ],
+    codes: ["DELIVERIES_LEFT"],
+    isRepaired: true,
+  },
+  {
+    name: "a dead letter of an instance that has none",
+    of: "fails",
+    sql: [
+      `insert into dead_letters (tenant_id, instance_id, workflow_id, workflow_version, path, iteration,
+        step_id, attempt, error, deliveries, status, created_at)
+      values ('default', $1, 'fails', 1, 'no', 1, 'no', 1, '{}', '[]', 'OPEN', now())`,
+    ],
+    codes: ["DEAD_LETTER_STRAY"],
+    isRepaired: true,
+  },
+  {
+    name: "the place in the queue of a limit is deleted",
+    of: "queued",
+    sql: ["delete from limit_slots where instance_id = $1"],
+    codes: ["SLOT_MISSING", "STUCK"],
+    isRepaired: true,
+  },
+  {
+    name: "a slot answers another request than that of the instance",
+    of: "queued",
+    sql: ["update limit_slots set request = 7 where instance_id = $1"],
+    codes: ["SLOT_DIFFERS"],
+    isRepaired: true,
+  },
+  {
+    name: "a slot is taken by an instance without a limit",
+    of: "task",
+    sql: [
+      `insert into limit_slots (tenant_id, limit_key, instance_id, status, request, has_run, priority,
+        wanted_at, granted_at)
+      values ('default', 'type:task', $1, 'HELD', 1, true, 0, now(), now())`,
+    ],
+    codes: ["SLOT_STRAY"],
+    isRepaired: true,
+  },
+];
