@@ -35,7 +35,7 @@ const workloads: readonly Workload[] = [
   ...fanOuts,
   events,
   oneEvent,
-  sleeps,
+  ...sleeps,
   ...kills,
   memory,
   ...growth,

@@ -1,4 +1,5 @@
 import type { Log } from "@millrace/telemetry";
+import { startGently } from "./gentle-start.ts";
 import { type Settings, SettingsError } from "./settings.ts";
 
 /** A program that runs, and how to bring it to its end. */
@@ -27,6 +28,7 @@ const CLOSING_MS = 5_000;
  * Exit codes: 0 asked to end, 1 failed, 2 bad settings, 128 + n killed by a second signal.
  */
 export async function runProcess(start: () => Promise<RunningProgram>): Promise<void> {
+  startGently();
   let program: RunningProgram | undefined;
   const die = (what: string) => (error: unknown) => {
     if (program) program.log.fatal({ err: error }, what);
