@@ -162,7 +162,7 @@ test("a pause, a cancel and a failure give their slots to others; a resume and a
   await ended(paused, "COMPLETED");
 });
 
-test("who is first is said by the queue, a patch moves along in it, and a new version changes the limit", async () => {
+test("who is first is said by the queue, a patch moves along in it, a pause leaves it as it was, and a new version changes the limit", async () => {
   const steps = [occupy("a")];
   await register("urgent", { concurrency: { limit: 1 }, steps });
   at.isHeld = true;
@@ -177,6 +177,11 @@ test("who is first is said by the queue, a patch moves along in it, and a new ve
   expect(await placesOf(low, normal, high)).toEqual([1, 3, 2]);
 
   await register("urgent", { concurrency: { limit: 1, queue: "FIFO" }, steps });
+  expect(await placesOf(low, normal, high)).toEqual([1, 2, 3]);
+
+  await verb(low, "pause");
+  expect(await placesOf(normal, high)).toEqual([1, 2]);
+  await verb(low, "resume");
   expect(await placesOf(low, normal, high)).toEqual([1, 2, 3]);
 
   await register("urgent", { concurrency: { limit: 1, queue: "DEADLINE" }, steps });

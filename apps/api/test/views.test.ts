@@ -55,6 +55,7 @@ function read({
       reopened: 0,
       slot: null,
       slotRequests: 0,
+      slotWantedAt: null,
       failedAt: null,
       ...snapshot,
     },

@@ -9,6 +9,7 @@ export function admit(turn: Turn, { request }: Extract<Signal, { kind: "admitted
   const { state } = turn;
   if (state.slot !== "WANTED" || request !== state.slotRequests) return;
   state.slot = "HELD";
+  state.slotWantedAt = null;
   note(turn, { type: "workflow.admitted" });
   if (state.status === "CREATED") {
     begin(turn);

@@ -46,10 +46,13 @@ export function decide(
   const turn = openTurn(definition, snapshot, reads, now);
   try {
     for (const signal of signals) {
+      const pausedAt = turn.state.pause?.at;
       follow(turn, () => apply(turn, signal));
       for (let held = turn.backlog.shift(); held !== undefined; held = turn.backlog.shift()) {
         const each = held;
-        follow(turn, () => applyHeld(turn, each));
+        // A wait that looks back may hold what came long before the pause.
+        const since = pausedAt !== undefined && pausedAt > each.at ? pausedAt : each.at;
+        follow(turn, () => applyHeld(turn, each), since);
       }
     }
     if (turn.entries.length > 0 && !isTerminal(turn.state.status)) refreshKeys(turn);
@@ -65,17 +68,18 @@ export function isNeeds(answer: Decision | Needs): answer is Needs {
 }
 
 /** What has happened, and all that comes of it at once; what is next finds the status that this left. */
-function follow(turn: Turn, act: () => void): void {
+function follow(turn: Turn, act: () => void, since?: string): void {
   act();
   walk(turn);
   completeIfDone(turn);
-  updateStatus(turn);
+  updateStatus(turn, since);
 }
 
 function applyHeld(turn: Turn, held: Held): void {
   if ("signal" in held) apply(turn, held.signal);
   else if (isHeld(turn, held.execution)) leaveHeld(turn, held.execution);
 }
+
 /** What an operator may do with an instance that has settled: nothing else changes it any more. */
 const reopens: ReadonlySet<Signal["kind"]> = new Set([
   "deadLetterDiscarded",
@@ -153,10 +157,10 @@ function withLive(
 }
 
 /** Whether anything of it can run is seen by what is live. */
-function updateStatus(turn: Turn): void {
+function updateStatus(turn: Turn, since: string | undefined): void {
   const { state } = turn;
   if (state.status === "RUNNING" || state.status === "WAITING_FOR_EVENT") {
     changeStatus(turn, allowedStatus(turn, statusOf(state)));
   }
-  if (turn.definition.concurrency !== undefined) updateSlot(turn);
+  if (turn.definition.concurrency !== undefined) updateSlot(turn, since);
 }

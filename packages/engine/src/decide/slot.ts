@@ -11,6 +11,8 @@ import type { Turn } from "./turn.ts";
  *   held       from the admission on
  *   given up   in the decision after which nothing of it can run any more
  *
+ * A pause gives up the slot, and keeps the place in the queue of one that waits for it.
+ *
  * Without a slot it still hears events and clocks, and passes steps that need no worker. At a task it
  * stands, READY, until it is admitted; tasks that were scheduled before a pause are held as they were
  * then. What undoes an instance that has ended needs no slot.
@@ -30,15 +32,21 @@ export function isHeldBack({ status, slot }: Snapshot): boolean {
   return status === "PAUSED" || slot === "WANTED";
 }
 
-/** Of a workflow with a limit: asks for a slot where it can run, and gives it up where it cannot. */
-export function updateSlot(turn: Turn): void {
+/**
+ * Of a workflow with a limit: asks for a slot where it can run, and gives it up where it cannot.
+ *
+ * @param since When what makes it able to run came, if not now.
+ */
+export function updateSlot(turn: Turn, since: string | undefined): void {
   const { before, entries, state } = turn;
   const exists = before.version > 0 || entries.length > 0;
   if (!exists || !canRun(state)) {
     state.slot = null;
+    if (state.status !== "PAUSED") state.slotWantedAt = null;
   } else if (state.slot === null) {
     state.slot = "WANTED";
     state.slotRequests += 1;
+    state.slotWantedAt ??= since ?? turn.now.toISOString();
     note(turn, { type: "workflow.queued" });
   }
 }

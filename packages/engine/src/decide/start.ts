@@ -55,6 +55,7 @@ export function createSnapshot(definition: Definition, instance: NewInstance): S
     reopened: 0,
     slot: null,
     slotRequests: 0,
+    slotWantedAt: null,
     failedAt: null,
     live: {},
     iterations: {},

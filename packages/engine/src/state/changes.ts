@@ -72,6 +72,7 @@ export function blankSnapshot(identity: Identity): Snapshot {
     reopened: 0,
     slot: null,
     slotRequests: 0,
+    slotWantedAt: null,
     failedAt: null,
   };
 }
@@ -111,6 +112,7 @@ export interface Changes {
   readonly reopened?: number;
   readonly slot?: Snapshot["slot"];
   readonly slotRequests?: number;
+  readonly slotWantedAt?: string | null;
   readonly failedAt?: string | null;
 }
 
@@ -149,6 +151,7 @@ export function changesBetween(previous: Snapshot, next: Snapshot): Changes {
     ...(changed("reopened") && { reopened: next.reopened }),
     ...(changed("slot") && { slot: next.slot }),
     ...(changed("slotRequests") && { slotRequests: next.slotRequests }),
+    ...(changed("slotWantedAt") && { slotWantedAt: next.slotWantedAt }),
     ...(changed("failedAt") && { failedAt: next.failedAt }),
   };
 }

@@ -40,6 +40,7 @@ type Frontier = Pick<
   | "reopened"
   | "slot"
   | "slotRequests"
+  | "slotWantedAt"
   | "failedAt"
 >;
 
@@ -96,6 +97,7 @@ interface StoredFrontier {
   readonly reopened?: number;
   readonly slot?: NonNullable<Snapshot["slot"]>;
   readonly slotRequests?: number;
+  readonly slotWantedAt?: string;
   readonly failedAt?: string;
 }
 
@@ -120,6 +122,7 @@ const frontierFields: Readonly<Record<keyof StoredFrontier, true>> = {
   reopened: true,
   slot: true,
   slotRequests: true,
+  slotWantedAt: true,
   failedAt: true,
 };
 
@@ -157,7 +160,7 @@ export function encodeFrontier(snapshot: Snapshot): StoredFrontier {
   const { live, iterations, completions, lastOutput } = snapshot;
   const { completedSteps, countedSteps, begunItems } = snapshot;
   const { uncertain, timers, triggerKeys, pause, interventions, reopened, failedAt } = snapshot;
-  const { slot, slotRequests } = snapshot;
+  const { slot, slotRequests, slotWantedAt } = snapshot;
   return {
     ...snapshot.others,
     format: formatOf(snapshot),
@@ -176,6 +179,7 @@ export function encodeFrontier(snapshot: Snapshot): StoredFrontier {
     ...(reopened !== 0 && { reopened }),
     ...(slot !== null && { slot }),
     ...(slotRequests !== 0 && { slotRequests }),
+    ...(slotWantedAt !== null && { slotWantedAt }),
     ...(failedAt !== null && { failedAt }),
   };
 }
@@ -231,6 +235,7 @@ export function decodeSnapshot(columns: StoredSnapshot): Snapshot {
     reopened: stored.reopened ?? 0,
     slot: stored.slot ?? null,
     slotRequests: stored.slotRequests ?? 0,
+    slotWantedAt: stored.slotWantedAt ?? null,
     failedAt: stored.failedAt ?? null,
     ...(others !== undefined && { others }),
   };

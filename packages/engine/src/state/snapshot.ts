@@ -211,6 +211,11 @@ export interface Snapshot {
   readonly slot: "WANTED" | "HELD" | null;
   /** How often it has asked for one: an admission names the number, so that a stale one is void. */
   readonly slotRequests: number;
+  /**
+   * Since when it has been waiting for the slot, ISO 8601. A pause keeps it, so that the instance comes
+   * back to its place in the queue.
+   */
+  readonly slotWantedAt: string | null;
   /** Of a FAILED instance, the execution of the definition's own list at which it stood. */
   readonly failedAt: string | null;
   /** What a later release has written and this one does not know: kept as it is. */

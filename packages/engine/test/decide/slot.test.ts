@@ -286,3 +286,54 @@ test("the instance's timeout ends one that is queued", () => {
     startedAt: null,
   });
 });
+
+test("a pause keeps the place in the queue of one that waits for a slot, before it begins and after", () => {
+  const simulation = simulate(around);
+  simulation.start();
+  const first = simulation.snapshot.slotWantedAt;
+  const pauseAnHour = () => {
+    pause(simulation);
+    simulation.elapse("PT1H");
+    resume(simulation);
+    return simulation.snapshot;
+  };
+
+  expect(pauseAnHour()).toMatchObject({ status: "CREATED", slot: "WANTED", slotWantedAt: first });
+  admit(simulation);
+  simulation.succeed("a");
+  simulation.publish("paid");
+  const then = simulation.now.toISOString();
+  simulation.elapse("PT1H");
+  expect(pauseAnHour()).toMatchObject({ slot: "WANTED", slotWantedAt: then });
+  admit(simulation);
+  expect(pauseAnHour().slotWantedAt).toBe(simulation.now.toISOString());
+});
+
+test("what came while it was paused makes it wait for a slot from then on, and not from before", () => {
+  const simulation = simulate(two);
+  simulation.send({ kind: "scheduled", startAt: new Date("2026-03-01T13:00:00Z") });
+  pause(simulation);
+  simulation.elapse("PT3H");
+  const signal = {
+    kind: "timerFired",
+    timer: "start",
+    path: "",
+    iteration: 0,
+    attempt: 0,
+  } as const;
+  resume(simulation, [{ at: "2026-03-01T13:00:00.000Z", signal }]);
+  expect(simulation.snapshot.slotWantedAt).toBe("2026-03-01T13:00:00.000Z");
+
+  const waiting = simulate(around);
+  waiting.start();
+  admit(waiting);
+  waiting.succeed("a");
+  waiting.elapse("PT1H");
+  pause(waiting);
+  const pausedAt = waiting.now.toISOString();
+  waiting.elapse("PT1H");
+  const at = "2026-02-01T12:00:00.000Z";
+  const event = { id: "e", pattern: "paid", payload: null, occurredAt: at, receivedAt: at };
+  resume(waiting, [{ at, signal: { kind: "eventMatched", path: "wait", iteration: 1, event } }]);
+  expect(waiting.snapshot).toMatchObject({ slot: "WANTED", slotWantedAt: pausedAt });
+});

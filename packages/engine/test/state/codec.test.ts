@@ -137,6 +137,7 @@ const snapshot: fc.Arbitrary<Snapshot> = fc.record({
   reopened: fc.nat(3),
   slot: fc.constantFrom(null, "WANTED", "HELD"),
   slotRequests: fc.nat(2),
+  slotWantedAt: fc.option(fc.constant("2026-03-01T12:00:00.000Z")),
   failedAt: fc.constantFrom(null, "a#2"),
   pause: fc.option(
     fc.record({

@@ -313,11 +313,13 @@ function itRunsWithASlot(
   { commands }: Decision,
   { instance: { snapshot, executions } }: Stored,
 ): void {
-  const { slot, slotRequests, status, timers, live } = snapshot;
+  const { slot, slotRequests, slotWantedAt, status, timers, live } = snapshot;
   if (concurrency === undefined) {
-    deepStrictEqual({ slot, slotRequests }, { slot: null, slotRequests: 0 });
+    deepStrictEqual([slot, slotRequests, slotWantedAt], [null, 0, null]);
     return;
   }
+  // A pause keeps the place.
+  if (status !== "PAUSED") strictEqual(slotWantedAt !== null, slot === "WANTED");
   strictEqual(slot === "HELD", status === "RUNNING", `${status} with slot ${slot}`);
   const phases = Object.values(live).map(({ phase }) => phase);
   const canRun =

@@ -207,7 +207,7 @@ export function simulate(
       const until = new Date(now.getTime() + msOf(duration));
       const firings: Firing[] = [];
       for (;;) {
-        const next = earliest(stored.timers);
+        const next = earliest(stored);
         if (next === undefined || next.dueAt > until) break;
         if (next.dueAt > now) now = next.dueAt;
         firings.push({ timer: next, decision: send(fired(next)) });
@@ -297,8 +297,11 @@ export function fired({ timer, path, iteration, attempt }: SetTimer): Signal {
   return { kind: "timerFired", timer, path, iteration, attempt };
 }
 
-function earliest(timers: ReadonlyMap<string, SetTimer>): SetTimer | undefined {
-  return [...timers.values()].toSorted((a, b) => a.dueAt.getTime() - b.dueAt.getTime())[0];
+/** Of those that nobody holds. */
+function earliest({ timers, held }: Stored): SetTimer | undefined {
+  return [...timers]
+    .flatMap(([name, timer]) => (held.has(name) ? [] : timer))
+    .toSorted((a, b) => a.dueAt.getTime() - b.dueAt.getTime())[0];
 }
 
 /**

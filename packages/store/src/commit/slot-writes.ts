@@ -17,6 +17,8 @@ export interface SlotChange {
   readonly request: number;
   readonly hasRun: boolean;
   readonly priority: number;
+  /** Since when it has its place in the queue; null: from now on. */
+  readonly wantedAt: Date | null;
   /** Of a first commit; an instance that exists has its own. */
   readonly deadline: Date | null;
 }
@@ -25,12 +27,14 @@ export function slotChangesOf({
   previous,
   decision,
   create,
+  at,
 }: Draft["commit"]): readonly SlotChange[] {
   const { snapshot, commands } = decision;
   const isMended = commands.some(({ kind }) => kind === "placeSlot");
   const kind = isMended ? mendingOf(snapshot) : changeOf(previous, snapshot);
   if (kind === undefined) return none;
   const { workflowId, slotRequests: request, priority, slot } = snapshot;
+  const since = snapshot.slotWantedAt === null ? at : new Date(snapshot.slotWantedAt);
   return [
     {
       kind,
@@ -39,6 +43,7 @@ export function slotChangesOf({
       request,
       hasRun: snapshot.status !== "CREATED",
       priority,
+      wantedAt: since < at ? since : null,
       deadline: create?.deadline ?? null,
     },
   ];
@@ -81,7 +86,7 @@ function putSlots(from: From): string {
     select ${from.tenantId}, x.limit_key, ${from.instanceId}, x.status, x.request, x.has_run, x.priority,
       coalesce(x.deadline, (select i.deadline from workflow_instances i
         where i.tenant_id = ${from.tenantId} and i.id = ${from.instanceId})),
-      statement_timestamp()
+      coalesce(x.wanted_at, statement_timestamp())
     from ${from("x")}
     where ${isWritten}
     on conflict (tenant_id, limit_key, instance_id) do update
@@ -109,6 +114,7 @@ const whole = ownedSource<SlotChange>({
   ...priority,
   has_run: { type: "boolean", of: ({ hasRun }) => hasRun },
   deadline: { type: "timestamptz", of: ({ deadline }) => deadline },
+  wanted_at: { type: "timestamptz", of: ({ wantedAt }) => wantedAt },
 });
 
 /** It takes note of what was granted. */
