@@ -73,7 +73,7 @@ const occupy = (stepId: string, next?: string) => ({
 
 const wait = { stepId: "wait", type: "EVENT_WAIT", eventPattern: "go.${ workflow.instance.id }" };
 
-test("C74: with two schedulers and two workers a limit is reached and never exceeded, and all come through", async () => {
+test("C74: with two schedulers and two workers a limit is reached and never exceeded, cancels and deaths of workers give slots back, and all come through", async () => {
   await register("crowd", {
     concurrency: { limit: 3 },
     steps: [
@@ -84,13 +84,23 @@ test("C74: with two schedulers and two workers a limit is reached and never exce
   });
 
   at.isHeld = true;
-  const ids = await startMany("crowd", 20, { ms: 5 });
+  const ids = await startMany("crowd", 24, { ms: 5 });
   await eventually("the limit to be reached", async () => at.now.size === 3);
+  // One that is at work, and three that are queued.
+  const [atWork] = at.now;
+  const cancelled = ids.filter((id) => id === atWork || ids.indexOf(id) >= 21);
+  for (const id of cancelled) await verb(id, "cancel");
+  await eventually("another one in its place", async () => new Set(at.began).size === 4);
+  // As after kill -9: nothing is heard of them, and what they hold is run again.
+  await query("update workers set beat_at = now() - interval '1 min'");
+  await eventually("a run again", async () => at.began.length > new Set(at.began).size);
+  expect(await query("select 1 from limit_slots where status <> 'WANTED'")).toHaveLength(3);
   at.isHeld = false;
 
-  await Promise.all(ids.map((id) => ended(id, "COMPLETED")));
+  const isCancelled = (id: string) => cancelled.includes(id);
+  await Promise.all(ids.map((id) => ended(id, isCancelled(id) ? "CANCELLED" : "COMPLETED")));
   expect(at.most).toBe(3);
-  expect(at.began).toHaveLength(40);
+  expect(await query("select 1 from limit_slots")).toEqual([]);
 });
 
 test("one that waits lends its slot to those that are queued, and goes before them when it can run", async () => {
