@@ -159,6 +159,90 @@ test.concurrent("C16: what killed its workers can be discarded, which undoes wha
   await expectNothingLeft(installation);
 }, 240_000);
 
+test.concurrent("C16: steps that kill their workers are poisoned by their own deaths alone, and cost those beside them neither their outcome nor much time", async (context) => {
+  const installation = await open(context, { workers: 2 });
+  const { client, ledger } = installation;
+  const start = async (input: Readonly<Record<string, number>>) =>
+    (await client.instances.start({ workflowId: definition.id, input })).id;
+  const innocents: string[] = [];
+  const killers: string[] = [];
+
+  for (let n = 0; n < 4; n += 1) {
+    innocents.push(await start({ ms: 3_000 }), await start({ ms: 3_000 }));
+    killers.push(await start({ deaths: 100, ...(n === 0 && { exitCode: 7 }) }));
+  }
+  const poisoned = await eventually(
+    "the dead letters",
+    async () => {
+      const { items } = await client.deadLetters.list();
+      return items.length === killers.length ? items : undefined;
+    },
+    { timeoutMs: 150_000, intervalMs: 250 },
+  );
+  for (const id of innocents) {
+    expect(await client.instances.wait(id, { timeoutMs: 60_000 })).toMatchObject({
+      status: "COMPLETED",
+    });
+  }
+
+  expect(poisoned.map(({ instanceId }) => instanceId).toSorted()).toEqual(killers.toSorted());
+  for (const { instanceId, deliveries } of poisoned) {
+    // The first two deaths may be anybody's; from then on it dies alone, of itself.
+    const own = deliveries.slice(2);
+    const exit = instanceId === killers[0] ? "exit code 7" : "SIGKILL";
+    expect(own.map((each) => each.exit)).toEqual([exit, exit, exit]);
+    const pids = own.map(({ pid }) => pid);
+    expect(new Set(pids).size).toBe(3);
+    const beside = ledger.entries.filter(({ details }) =>
+      pids.slice(1).includes(Number(details["pid"])),
+    );
+    expect(new Set(beside.map(({ instance }) => instance))).toEqual(new Set([instanceId]));
+  }
+  await expectNothingLeft(installation);
+  await installation.close();
+  expect(alive(installation)).toEqual([]);
+}, 240_000);
+
+test.concurrent("C16: a step that runs alone outlives its worker's end, be it asked to or killed, and neither is a death of the step", async (context) => {
+  const installation = await open(context, { workers: 1, env: { MILLRACE_GRACE: "PT1S" } });
+  const { client, ledger, stack } = installation;
+  const never = new Promise(() => {});
+  ledger.answer({
+    until: async ({ details }) => {
+      if (details["kind"] === "run" && [3, 4].includes(Number(details["deliveries"]))) await never;
+    },
+  });
+  const run = (deliveries: number) =>
+    eventually(
+      `run ${deliveries}`,
+      () => ledger.entries.find(({ details }) => details["deliveries"] === deliveries),
+      { timeoutMs: 60_000 },
+    );
+
+  const { id } = await client.instances.start({
+    workflowId: definition.id,
+    input: { deaths: 2 },
+  });
+  for (const [deliveries, signal] of [
+    [3, "SIGTERM"],
+    [4, "SIGKILL"],
+  ] as const) {
+    const { details } = await run(deliveries);
+    const [worker = 0] = stack.pids().worker;
+    expect(details["pid"]).not.toBe(worker);
+    process.kill(worker, signal);
+  }
+  const ended = await client.instances.wait(id, { timeoutMs: 60_000 });
+
+  expect(ended).toMatchObject({ status: "COMPLETED" });
+  expect(ended.state.steps["harm"]).toMatchObject({ attempts: 1, deliveries: 5 });
+  const rows = await installation.query("select lapses from step_executions");
+  expect(rows).toEqual([{ lapses: 2 }]);
+  await expectNothingLeft(installation);
+  await installation.close();
+  expect(alive(installation)).toEqual([]);
+}, 180_000);
+
 test.concurrent("C16: attempts that failed are not counted as deaths of their workers", async (context) => {
   const installation = await open(context, { workers: 1 });
   const { client, ledger } = installation;
@@ -234,6 +318,20 @@ test.concurrent("C37: a cancelled task that does not stop gives its place in the
   expect(told(slow.id, "outcome")).toHaveLength(0);
   await expectNothingLeft(installation);
 }, 180_000);
+
+/** Of the processes in which tasks have run. */
+function alive({ ledger }: Installation): readonly number[] {
+  const pids = new Set(ledger.entries.map(({ details }) => Number(details["pid"])));
+  return [...pids].filter(isAlive);
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch {
+    return false;
+  }
+}
 
 async function open(
   { onTestFinished }: TestContext,

@@ -90,7 +90,15 @@ export const QueueView = z
     oldestPendingAt: Timestamp.nullable(),
     workers: z.array(z.string()).meta({ description: "ids of the live workers that serve it" }),
     jobs: z
-      .object({ waiting: z.int(), active: z.int(), delayed: z.int(), prioritized: z.int() })
+      .object({
+        waiting: z.int(),
+        active: z.int(),
+        delayed: z.int(),
+        prioritized: z.int(),
+        isolated: z
+          .int()
+          .meta({ description: "those of steps that run alone, since workers died under them" }),
+      })
       .nullable()
       .meta({ description: "of all tenants; null while the queue's server does not answer" }),
   })

@@ -12,6 +12,7 @@ export const stepJobSchema = z.object({
   attempt: count,
   fence: count,
   taskId: id,
+  lapses: count.optional(),
 });
 export interface StepJob {
   readonly tenantId: string;
@@ -21,6 +22,8 @@ export interface StepJob {
   readonly attempt: number;
   readonly fence: number;
   readonly taskId: string;
+  /** Of a step that is to run alone: how many workers have died under this attempt. */
+  readonly lapses?: number | undefined;
 }
 
 /** Says that an instance has something to apply: a matched wait, a child's end, a due timer. */
@@ -54,6 +57,11 @@ export const advanceQueue = ":advance";
 /** The BullMQ queue of a task queue. */
 export function queueName(queue: string): string {
   return queue === advanceQueue ? "advance" : `steps.${withoutColon(queue)}`;
+}
+
+/** The BullMQ queue of those steps of a task queue that are to run alone. */
+export function isolatedQueueName(queue: string): string {
+  return `isolated.${withoutColon(queue)}`;
 }
 
 /**

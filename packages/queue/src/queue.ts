@@ -8,6 +8,7 @@ import {
   advanceJobId,
   advanceJobSchema,
   advanceQueue,
+  isolatedQueueName,
   jobPriority,
   queueName,
   type StepJob,
@@ -42,6 +43,8 @@ export interface StepToAdd {
   /** That of the instance: −1000 to 1000, higher first. */
   readonly priority: number;
   readonly delayMs: number;
+  /** Whether it goes to those who run such steps alone; no when absent. */
+  readonly isolated?: boolean;
 }
 
 export interface AdvanceToAdd {
@@ -55,6 +58,8 @@ export interface QueueDepth {
   readonly active: number;
   readonly delayed: number;
   readonly prioritized: number;
+  /** Steps that are to run alone, or do; none of them is counted elsewhere. */
+  readonly isolated: number;
 }
 
 /** A step whose job no worker has taken yet. */
@@ -68,6 +73,11 @@ export interface PendingStep {
 
 export interface ConsumeOptions {
   readonly concurrency: number;
+}
+
+export interface ConsumeStepsOptions extends ConsumeOptions {
+  /** Takes the steps that are to run alone, instead of all others; no when absent. */
+  readonly isolated?: boolean;
 }
 
 /**
@@ -97,7 +107,7 @@ export interface Queue {
    * kind, another one each time, so that in time all are seen.
    */
   somePending(queue: string, limit: number): Promise<readonly PendingStep[]>;
-  consumeSteps(queue: string, options: ConsumeOptions, handler: Handler<StepJob>): Consumer;
+  consumeSteps(queue: string, options: ConsumeStepsOptions, handler: Handler<StepJob>): Consumer;
   consumeAdvance(options: ConsumeOptions, handler: Handler<AdvanceJob>): Consumer;
   /** How full task queues are; `advanceQueue` stands for the one that carries advance jobs. */
   depths(queues: readonly string[]): Promise<readonly QueueDepth[]>;
@@ -231,7 +241,8 @@ function queueOn(backend: Backend, { commandTimeoutMs, bundleSize, log }: Option
   }
 
   async function send(name: string, additions: Addition[]): Promise<void> {
-    const jobs = bundled(additions, bundleSize, name === queueName(advanceQueue) ? fewAdvances : 1);
+    const most = isIsolated(name) ? 1 : bundleSize;
+    const jobs = bundled(additions, most, name === queueName(advanceQueue) ? fewAdvances : 1);
     for (let from = 0; from < jobs.length; from += chunkSize) {
       const chunk = jobs.slice(from, from + chunkSize);
       await run(() => backend.publisher(name).addBulk(chunk));
@@ -239,12 +250,11 @@ function queueOn(backend: Backend, { commandTimeoutMs, bundleSize, log }: Option
   }
 
   function consume<T>(
-    queue: string,
+    name: string,
     { concurrency }: ConsumeOptions,
     schema: z.ZodType<T>,
     handler: Handler<T>,
   ): Consumer {
-    const name = queueName(queue);
     const consumer = openConsumer(
       backend,
       { name, concurrency },
@@ -253,7 +263,7 @@ function queueOn(backend: Backend, { commandTimeoutMs, bundleSize, log }: Option
         async handle(data, jobId) {
           const parsed = schema.safeParse(data);
           if (parsed.success) return handler(parsed.data, jobId);
-          log.error({ queue, jobId }, "dropped a job whose data nobody here has written");
+          log.error({ queue: name, jobId }, "dropped a job whose data nobody here has written");
         },
         async putBack(members, { id = "", opts }) {
           const job = returned(members, id, opts.priority ?? jobPriority(0));
@@ -277,18 +287,42 @@ function queueOn(backend: Backend, { commandTimeoutMs, bundleSize, log }: Option
     return open;
   }
 
+  async function pageOf(name: string, limit: number): Promise<readonly PendingStep[]> {
+    const publisher = backend.publisher(name);
+    const counts = await run(() => publisher.getJobCounts(...pendingStates));
+    const most = Math.max(0, ...Object.values(counts));
+    if (most === 0) return [];
+    const from = Math.floor(Math.random() * Math.ceil(most / limit)) * limit;
+    const jobs = await run(() => publisher.getJobs([...pendingStates], from, from + limit - 1));
+    return jobs.flatMap((found) => {
+      // One that was taken since its id was read.
+      if (found?.id === undefined) return [];
+      const { id: jobId, timestamp } = found;
+      return membersOf(found.data).flatMap((member) => {
+        const job = stepJobSchema.safeParse(member);
+        return job.success ? { jobId, job: job.data, addedAt: new Date(timestamp) } : [];
+      });
+    });
+  }
+
+  function countsOf(name: string): Promise<Readonly<Record<string, number>>> {
+    return run(() =>
+      backend.publisher(name).getJobCounts("waiting", "active", "delayed", "prioritized"),
+    );
+  }
+
   return {
     backend: backend.kind,
     async addSteps(jobs) {
       const sent = new Set<Promise<void>>();
-      for (const { job, queue, priority, delayMs } of jobs) {
+      for (const { job, queue, priority, delayMs, isolated = false } of jobs) {
         const addition = {
           id: stepJobId(job),
           data: job,
           priority: jobPriority(priority),
           delayMs,
         };
-        sent.add(add(queueName(queue), addition));
+        sent.add(add(isolated ? isolatedQueueName(queue) : queueName(queue), addition));
       }
       await Promise.all(sent);
     },
@@ -302,45 +336,36 @@ function queueOn(backend: Backend, { commandTimeoutMs, bundleSize, log }: Option
       await Promise.all(sent);
     },
     async removeStep(queue, jobId) {
-      await run(() => backend.publisher(queueName(queue)).remove(jobId)).catch(() => {});
+      const remove = (name: string) => run(() => backend.publisher(name).remove(jobId));
+      await Promise.allSettled(namesOf(queue).map(remove));
     },
     async known(queue, jobIds) {
       const found = new Set<string>();
-      for (let from = 0; from < jobIds.length; from += chunkSize) {
-        const chunk = jobIds.slice(from, from + chunkSize);
-        for (const id of await run(() => backend.known(queueName(queue), chunk))) found.add(id);
+      for (const name of namesOf(queue)) {
+        for (let from = 0; from < jobIds.length; from += chunkSize) {
+          const chunk = jobIds.slice(from, from + chunkSize);
+          for (const id of await run(() => backend.known(name, chunk))) found.add(id);
+        }
       }
       return found;
     },
     async somePending(queue, limit) {
-      const publisher = backend.publisher(queueName(queue));
-      const counts = await run(() => publisher.getJobCounts(...pendingStates));
-      const most = Math.max(0, ...Object.values(counts));
-      if (most === 0) return [];
-      const from = Math.floor(Math.random() * Math.ceil(most / limit)) * limit;
-      const jobs = await run(() => publisher.getJobs([...pendingStates], from, from + limit - 1));
-      return jobs.flatMap((found) => {
-        // One that was taken since its id was read.
-        if (found?.id === undefined) return [];
-        const { id: jobId, timestamp } = found;
-        return membersOf(found.data).flatMap((member) => {
-          const job = stepJobSchema.safeParse(member);
-          return job.success ? { jobId, job: job.data, addedAt: new Date(timestamp) } : [];
-        });
-      });
+      const pages = namesOf(queue).map((name) => pageOf(name, limit));
+      return (await Promise.all(pages)).flat();
     },
-    consumeSteps: (queue, options, handler) => consume(queue, options, stepJobSchema, handler),
-    consumeAdvance: (options, handler) => consume(advanceQueue, options, advanceJobSchema, handler),
+    consumeSteps(queue, { isolated = false, ...options }, handler) {
+      const name = isolated ? isolatedQueueName(queue) : queueName(queue);
+      return consume(name, options, stepJobSchema, handler);
+    },
+    consumeAdvance: (options, handler) =>
+      consume(queueName(advanceQueue), options, advanceJobSchema, handler),
     depths: (queues) =>
       Promise.all(
         queues.map(async (queue) => {
-          const counts = await run(() =>
-            backend
-              .publisher(queueName(queue))
-              .getJobCounts("waiting", "active", "delayed", "prioritized"),
-          );
+          const [counts = {}, alone = {}] = await Promise.all(namesOf(queue).map(countsOf));
           const { waiting = 0, active = 0, delayed = 0, prioritized = 0 } = counts;
-          return { queue, waiting, active, delayed, prioritized };
+          const isolated = Object.values(alone).reduce((sum, count) => sum + count, 0);
+          return { queue, waiting, active, delayed, prioritized, isolated };
         }),
       ),
     readEpoch: () => run(() => backend.readEpoch()),
@@ -354,6 +379,15 @@ function queueOn(backend: Backend, { commandTimeoutMs, bundleSize, log }: Option
       await backend.close();
     },
   };
+}
+
+/** Where the steps of a task queue may be: its own BullMQ queue, then that of those that run alone. */
+function namesOf(queue: string): readonly string[] {
+  return queue === advanceQueue ? [queueName(queue)] : [queueName(queue), isolatedQueueName(queue)];
+}
+
+function isIsolated(name: string): boolean {
+  return name.startsWith(isolatedQueueName(""));
 }
 
 function endOfTurn(): Promise<void> {

@@ -80,14 +80,18 @@ export async function enqueue(services: Services, jobs: readonly StepToAdd[]): P
 }
 
 /**
- * Jobs for executions that have none any more, or go to another worker.
+ * A step under which so many workers have died is a suspect: from then on each of its deliveries of this
+ * attempt has a process for itself, so that it takes nobody along, and dies of nobody else's doing.
+ */
+const suspectLapses = 2;
+
+/**
+ * Jobs for executions that have none any more, or go to another worker. Nobody else adds jobs for an
+ * execution that workers have died under.
  *
  * @returns How many were added.
  */
-export async function enqueueDue(
-  services: Services,
-  steps: readonly (DueStep & { readonly delayMs?: number })[],
-): Promise<number> {
+export async function enqueueDue(services: Services, steps: readonly DueStep[]): Promise<number> {
   const jobs = steps.map((step) => {
     const {
       tenantId,
@@ -99,10 +103,13 @@ export async function enqueueDue(
       taskId,
       queue,
       priority,
-      delayMs = 0,
+      lapses,
     } = step;
     const job = { tenantId, instanceId, path, iteration, attempt, fence, taskId };
-    return { job, queue, priority, delayMs };
+    const common = { queue, priority, delayMs: 0 };
+    return lapses < suspectLapses
+      ? { ...common, job }
+      : { ...common, job: { ...job, lapses }, isolated: true };
   });
   return (await enqueue(services, jobs)) ? jobs.length : 0;
 }

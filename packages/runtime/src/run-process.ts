@@ -8,6 +8,11 @@ export interface RunningProgram {
   readonly settings: Settings;
   /** It runs code of its users: a promise of theirs that fails unheard is theirs to mend. */
   readonly isHost?: true;
+  /**
+   * Its parent asks it to end by closing the channel between them, and is the one to lose patience: a
+   * signal, which it gets beside the parent when all processes of a group are told, is no second one.
+   */
+  readonly endsWithParent?: boolean;
   /** Takes in nothing new and lets what runs come to its end. */
   close(): Promise<void>;
 }
@@ -42,9 +47,10 @@ export async function runProcess(start: () => Promise<RunningProgram>): Promise<
   });
 
   let isEnding = false;
-  const onSignal = (signal: NodeJS.Signals) => {
+  const onSignal = (signal: NodeJS.Signals | "disconnect") => {
     // Nothing has been taken on yet, or a person insists.
     if (!program) process.exit(EXIT.asked);
+    if (isEnding && program.endsWithParent === true) return;
     if (isEnding) process.exit(128 + (signal === "SIGINT" ? 2 : 15));
     isEnding = true;
     program.log.info({ signal }, "asked to end");
@@ -59,10 +65,16 @@ export async function runProcess(start: () => Promise<RunningProgram>): Promise<
     process.stderr.write(`${describe(error)}\n`);
     process.exit(error instanceof SettingsError ? EXIT.settings : EXIT.failed);
   }
+  if (program.endsWithParent === true) {
+    process.on("disconnect", () => onSignal("disconnect"));
+    if (!process.connected) onSignal("disconnect");
+  }
   const { unknown, graceMs } = program.settings;
   if (unknown.length > 0) program.log.warn({ unknown }, "there are no such settings");
   program.log.info("ready");
-  process.send?.({ kind: "ready", endsWithinMs: graceMs + CLOSING_MS });
+  const ready = { kind: "ready", endsWithinMs: graceMs + CLOSING_MS };
+  // Whoever started it may be gone.
+  process.send?.(ready, undefined, undefined, () => {});
 }
 
 async function end({ log, settings: { graceMs }, close }: RunningProgram): Promise<void> {

@@ -103,6 +103,14 @@ export const SETTINGS = {
     about: "Tasks that one worker process runs at the same time.",
     programs: ["worker"],
   },
+  MILLRACE_CELLS: {
+    schema: wholeNumber(1, 100),
+    default: "2",
+    form: "a whole number from 1 to 100",
+    about:
+      "Processes that a worker has at most, for each of its queues, in which steps run alone after workers have died under them (docs/reliability.md). Each needs up to 150 MB, and is there only while it has such a step.",
+    programs: ["worker"],
+  },
   MILLRACE_TASKS: {
     schema: list(),
     default: "",
@@ -157,6 +165,7 @@ export interface Settings {
   readonly metricsPort?: number;
   readonly logLevel: LogLevel;
   readonly concurrency: number;
+  readonly cells: number;
   readonly tasks: readonly string[];
   readonly queues: readonly string[];
   readonly graceMs: number;
@@ -205,6 +214,7 @@ export function parseSettings(env: Environment, program: Program): Settings {
     ...(metricsPort === undefined ? {} : { metricsPort }),
     logLevel: read("LOG_LEVEL"),
     concurrency: read("MILLRACE_CONCURRENCY"),
+    cells: read("MILLRACE_CELLS"),
     tasks: read("MILLRACE_TASKS"),
     queues: read("MILLRACE_QUEUES"),
     graceMs: read("MILLRACE_GRACE"),

@@ -9,7 +9,9 @@ import type { BeatThreadData } from "./beat.ts";
 
 const beatMs = 1_000;
 
-const { databaseUrl } = workerData as BeatThreadData;
+const { databaseUrl, orphanMs } = workerData as BeatThreadData;
+const parent = process.ppid;
+let isOrphan = false;
 const beat = openBeat(databaseUrl);
 /** None yet, or the last one is no longer good. */
 let id: string | undefined;
@@ -35,6 +37,10 @@ while (!stopped) {
     }
   } catch {
     // The database is away; the next beat finds out whether that lasted too long.
+  }
+  if (orphanMs !== undefined && process.ppid !== parent && !isOrphan) {
+    isOrphan = true;
+    setTimeout(() => process.kill(process.pid, "SIGKILL"), orphanMs).unref();
   }
   await new Promise<void>((resolve) => {
     wake = resolve;

@@ -82,4 +82,9 @@ export const beatThread = new URL(
 
 export interface BeatThreadData {
   readonly databaseUrl: string;
+  /**
+   * So long after the parent of this process has died the process is killed: where its event loop is
+   * blocked, only this thread notices. Absent where it lives on.
+   */
+  readonly orphanMs?: number;
 }

@@ -9,6 +9,8 @@ export interface DueStep {
   readonly taskId: string;
   readonly queue: string;
   readonly priority: number;
+  /** Deliveries of this attempt that ended with the silence of their worker. */
+  readonly lapses: number;
 }
 
 export interface DueRow {
@@ -21,11 +23,12 @@ export interface DueRow {
   readonly task_id: string;
   readonly queue: string;
   readonly priority: number;
+  readonly lapses: number;
 }
 
 /** For `returning`, from a table `s`. */
 export const dueColumns = `s.tenant_id, s.instance_id, s.path, s.iteration, s.attempt, s.fence,
-    s.task_id, s.queue, s.priority`;
+    s.task_id, s.queue, s.priority, s.lapses`;
 
 export function dueStepOf(row: DueRow): DueStep {
   return {
@@ -38,5 +41,6 @@ export function dueStepOf(row: DueRow): DueStep {
     taskId: row.task_id,
     queue: row.queue,
     priority: row.priority,
+    lapses: row.lapses,
   };
 }

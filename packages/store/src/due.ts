@@ -79,7 +79,8 @@ export interface Lapsed extends DueStep {
 }
 
 /**
- * Frees the executions whose worker's beat is too old, or whose worker is gone. Executions that a
+ * Frees the executions whose worker's beat is too old, or whose worker has died, as is known of it, or is
+ * gone. Executions that a
  * cancel awaits are left alone: nobody may run them again.
  */
 export async function takeLapsedSteps(db: Db, options: LapseOptions): Promise<readonly Lapsed[]> {
@@ -88,21 +89,21 @@ export async function takeLapsedSteps(db: Db, options: LapseOptions): Promise<re
   return rows.map((row) => ({
     ...dueStepOf(row),
     isFree: row.is_free,
-    lapses: row.lapses,
+    lapses: row.counted,
     silentSince: row.silent_since,
   }));
 }
 
 interface LapsedRow extends DueRow {
   readonly is_free: boolean;
-  readonly lapses: number;
+  readonly counted: number;
   readonly silent_since: Date;
 }
 
 const lapsedSteps = prepared(
   "lapsed_steps",
   `with lapsed as materialized (
-    select ${dueColumns}, s.lapses + 1 as lapses, ${lapseOf} as lapse,
+    select ${dueColumns}, ${lapseOf} as lapse,
       s.lapses + 1 - case when s.lapses + 1 < $2::integer then 0 else (
         select count(*)::integer
         from jsonb_array_elements(coalesce(s.lapse_log, '[]') || ${lapseOf}) l
@@ -112,7 +113,8 @@ const lapsedSteps = prepared(
     from step_executions s
     left join workers w on w.id = s.worker_id
     where s.status = 'RUNNING' and s.worker_id is not null and not s.awaited
-      and coalesce(w.beat_at, '-infinity') < clock_timestamp() - $1::bigint * interval '1 ms'
+      and (w.exit is not null
+        or coalesce(w.beat_at, '-infinity') < clock_timestamp() - $1::bigint * interval '1 ms')
     order by s.tenant_id, s.instance_id, s.path, s.iteration
     limit $3
     for update of s skip locked),
@@ -120,11 +122,11 @@ const lapsedSteps = prepared(
     update step_executions s
     set status = 'PENDING', fence = s.fence + 1, worker_id = null, carrier = null,
       look_at = case when not s.held then statement_timestamp() + interval '30 s' end, looks = 0,
-      due_at = null, due_clock = null, timeout_at = null, lapses = x.lapses,
+      due_at = null, due_clock = null, timeout_at = null, lapses = s.lapses + 1,
       lapse_log = coalesce(s.lapse_log, '[]') || x.lapse
     from lapsed x
     where ${samePlace} and x.deaths < $2
-    returning ${dueColumns}, s.lapses, x.silent_since, true as is_free)
+    returning ${dueColumns}, s.lapses as counted, x.silent_since, true as is_free)
   select * from freed
   union all
   select ${dueColumns}, s.deaths, s.silent_since, false from lapsed s where s.deaths >= $2`,

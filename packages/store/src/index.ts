@@ -142,6 +142,7 @@ export {
   forgetWorker,
   noteWentOn,
   liveWorkers,
+  noteDeath,
   noteWorkerExit,
   registerWorker,
   workersLost,

@@ -67,11 +67,12 @@ test("priority, delay, removal, depth and what is known are as with Redis", asyn
   const jobs = steps(3).map((job, index) => ({ ...job, priority: index }));
   const [late, removed] = steps(2).map((job) => ({ ...job, delayMs: 400 }));
   if (!late || !removed) throw new Error("no jobs");
-  await queue.addSteps([...jobs, late, removed]);
-  const ids = idsOf([...jobs, late, removed]);
+  const [alone] = steps(1, { isolated: true });
+  await queue.addSteps([...jobs, late, removed, alone]);
+  const ids = idsOf([...jobs, late, removed, alone]);
   expect(await queue.known("default", [...ids, "missing"])).toEqual(new Set(ids));
   expect(await queue.depths(["default"])).toEqual([
-    { queue: "default", waiting: 0, active: 0, delayed: 2, prioritized: 3 },
+    { queue: "default", waiting: 0, active: 0, delayed: 2, prioritized: 3, isolated: 1 },
   ]);
   await queue.removeStep("default", stepJobId(removed.job));
 
@@ -79,9 +80,14 @@ test("priority, delay, removal, depth and what is known are as with Redis", asyn
   queue.consumeSteps("default", { concurrency: 1 }, async (_, jobId) => {
     seen.push(jobId);
   });
+  const seenAlone: string[] = [];
+  queue.consumeSteps("default", { concurrency: 1, isolated: true }, async (_, jobId) => {
+    seenAlone.push(jobId);
+  });
 
   await eventually("the delayed job", () => seen.includes(stepJobId(late.job)));
   expect(seen).toEqual([...idsOf(jobs).toReversed(), stepJobId(late.job)]);
+  expect(seenAlone).toEqual(idsOf([alone]));
 });
 
 test("all jobs that no worker has taken are seen in time, some of them at a time", async () => {

@@ -136,6 +136,27 @@ test("advance jobs have a queue of their own", async () => {
   expect(seen).toEqual([[job, "i1.wait.7"]]);
 });
 
+test("steps that are to run alone go to those who take such steps, each as a job of its own", async () => {
+  const queue = await open({ bundleSize: 25 });
+  const isolated = steps(6, { isolated: true });
+  await queue.addSteps([...steps(2), ...isolated]);
+  expect(await depth(queue)).toMatchObject({ prioritized: 2, isolated: 6 });
+  expect(await known(queue, isolated)).toEqual(new Set(idsOf(isolated)));
+  const pending = await queue.somePending("default", 10);
+  expect(pending.map(({ job }) => stepJobId(job))).toEqual(expect.arrayContaining(idsOf(isolated)));
+
+  const seen: string[] = [];
+  const [removed = "", ...left] = idsOf(isolated);
+  await queue.removeStep("default", removed);
+  queue.consumeSteps("default", { concurrency: 1, isolated: true }, async (_, jobId) => {
+    seen.push(jobId);
+  });
+
+  await eventually("those", async () => (await depth(queue))?.isolated === 0);
+  expect(seen.toSorted()).toEqual(left.toSorted());
+  expect(await depth(queue)).toMatchObject({ prioritized: 2 });
+});
+
 test("jobs of a turn travel as bundles, and each is handled once and never too many at once", async () => {
   const queue = await open({ bundleSize: 25 });
   const jobs = steps(500);

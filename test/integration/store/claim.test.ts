@@ -9,6 +9,7 @@ import {
   lostHolds,
   makeAllDue,
   makeMissedDue,
+  noteDeath,
   noteWentOn,
   openBeat,
   openDatabase,
@@ -185,6 +186,7 @@ test("a step whose job did not come is due, later each time", async () => {
         taskId: "noop",
         queue: "default",
         priority: 0,
+        lapses: 0,
         dueAt: expect.any(Date),
       },
     ]);
@@ -233,6 +235,22 @@ test("a step that has killed too many workers is shown and not handed on", async
 
   expect(lapsed).toMatchObject([{ isFree: false, instanceId: snapshot.id, lapses: 5 }]);
   expect(await rowOf(snapshot)).toMatchObject({ status: "RUNNING", fence: 1 });
+});
+
+test("a worker whose process is known to have ended is dead at once, whatever its last beat", async () => {
+  const { db } = database;
+  const [dead, alive] = [await startWorker(), await startWorker()];
+  const snapshot = await claimedBy(dead);
+  await claimedBy(alive);
+
+  await noteDeath(db, dead, "SIGSEGV");
+  const lapsed = await takeLapsedSteps(db, { lapseMs: 4_000, mostDeliveries: 5, limit: 10 });
+
+  expect(lapsed).toMatchObject([{ isFree: true, instanceId: snapshot.id, lapses: 1 }]);
+  const log = await sql<{ exit: string }>`
+    select lapse_log -> 0 ->> 'exit' as exit from step_executions
+    where instance_id = ${snapshot.id}`.execute(db);
+  expect(log.rows).toEqual([{ exit: "SIGSEGV" }]);
 });
 
 test("workers that were only silent, and have gone on, are no deaths", async () => {

@@ -10,6 +10,7 @@ import { setTimeout as sleep } from "node:timers/promises";
  * @property {number} [failures]  attempts that fail after they have told the ledger
  * @property {string} [error]  the name of that failure
  * @property {number} [deaths]  runs that end with the death of their worker
+ * @property {number} [exitCode]  how it dies; absent: by SIGKILL
  * @property {string} [deadlyWhile]  while there is this file, its worker dies of it
  * @property {number} [bytes]  how large its output is, about
  * @property {boolean} [stray]  leaves a promise behind that fails, and that nobody handles
@@ -26,6 +27,7 @@ export const witness = {
       failures = 0,
       error = "Failed",
       deaths = 0,
+      exitCode,
       deadlyWhile,
       bytes,
       stray,
@@ -37,8 +39,7 @@ export const witness = {
       tell(context, { kind: "aborted", reason }).catch(() => {});
     });
     const record = await tell(context, { kind: "run" }, stubborn ? undefined : signal);
-    if (deliveries <= deaths || (deadlyWhile && existsSync(deadlyWhile)))
-      process.kill(process.pid, "SIGKILL");
+    if (deliveries <= deaths || (deadlyWhile && existsSync(deadlyWhile))) die(exitCode);
     if (stray) void Promise.reject(new Error("stray, as it was told"));
     if (blockMs) block(blockMs);
     if (ms) await sleep(ms, undefined, stubborn ? {} : { signal });
@@ -83,6 +84,11 @@ async function post(context, facts, signal) {
   });
   if (!response.ok) throw new Error(`the ledger answers ${response.status}`);
   return (await response.json()).seq;
+}
+
+function die(exitCode) {
+  if (exitCode !== undefined) process.exit(exitCode);
+  process.kill(process.pid, "SIGKILL");
 }
 
 /** Keeps the event loop from turning, without using up a core that other tests need. */

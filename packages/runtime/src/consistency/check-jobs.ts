@@ -46,7 +46,7 @@ function jobOf({ tenantId, instanceId }: Key, step: StepEvidence): StepJob {
 /** Undefined where not all of them can be known. */
 async function jobsIn({ queue }: Services, name: string): Promise<ReadonlySet<string> | undefined> {
   const [depth] = await queue.depths([name]);
-  if (depth === undefined || depth.active > 0) return undefined;
+  if (depth === undefined || depth.active > 0 || depth.isolated > 0) return undefined;
   if (depth.waiting + depth.delayed + depth.prioritized > mostJobs) return undefined;
   const pending = await queue.somePending(name, mostJobs);
   return new Set(pending.map(({ job }) => stepJobId(job)));

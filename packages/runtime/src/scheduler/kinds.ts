@@ -225,21 +225,9 @@ interface OrphanJob extends JobOfStep {
 async function takeOver(services: Services, items: readonly Lapsed[]): Promise<number> {
   const free = items.filter(({ isFree }) => isFree);
   services.metrics.takeOvers.add({}, free.length);
-  const enqueued = await enqueueDue(
-    services,
-    free.map((step) => ({ ...step, delayMs: apartMs(step) })),
-  );
+  const enqueued = await enqueueDue(services, free);
   const poisoned = items.filter(({ isFree }) => !isFree);
   return enqueued + (await each(services, poisoned, (step) => poison(services, step)));
-}
-
-/**
- * A step that kills its worker takes those beside it along. From the second time on they come back at
- * different moments, further apart each time, so that it does not meet the same ones again and again, and
- * workers live longer in between.
- */
-function apartMs({ lapses }: Lapsed): number {
-  return lapses < 2 ? 0 : Math.random() * 2 ** lapses * 1_000;
 }
 
 function poison(services: Services, step: Lapsed): Promise<void> {

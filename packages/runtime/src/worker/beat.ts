@@ -16,9 +16,15 @@ export interface Beat {
 }
 
 /** Opens the thread that beats: early, since it has to load and to connect before the worker is ready. */
-export function openBeatThread({ database, log }: Services): Beat {
+export function openBeatThread(
+  { database, log }: Services,
+  { orphanMs }: { readonly orphanMs?: number } = {},
+): Beat {
   const thread = new Worker(beatThread, {
-    workerData: { databaseUrl: database.url } satisfies BeatThreadData,
+    workerData: {
+      databaseUrl: database.url,
+      ...(orphanMs !== undefined && { orphanMs }),
+    } satisfies BeatThreadData,
     // Not this process's conditions: in tests they resolve packages to sources, which Node cannot run.
     execArgv: [],
   });

@@ -1,6 +1,6 @@
 import { hostname } from "node:os";
 import { noReads } from "@millrace/engine";
-import type { Consumer, Handler, Running, StepJob } from "@millrace/queue";
+import type { AdvanceJob, Consumer, Handler, Running, StepJob } from "@millrace/queue";
 import {
   blockStep,
   claimSteps,
@@ -22,6 +22,9 @@ import { advanceInstance } from "./advance-instance.ts";
 import { openBeatThread } from "./beat.ts";
 import { builtInTasks } from "./built-in-tasks.ts";
 import { carryOn } from "./carry-on.ts";
+import { takeFromParent } from "./cell.ts";
+import { openCells } from "./cells.ts";
+import type { CellProgram } from "./cells.ts";
 import type { Held } from "./held.ts";
 import { openHoldings } from "./holdings.ts";
 import { loadTasks } from "./load-tasks.ts";
@@ -39,7 +42,19 @@ export interface WorkerOptions {
   readonly concurrency: number;
   /** Milliseconds that running steps get at shutdown before they are handed back. */
   readonly graceMs: number;
+  /**
+   * So that suspects run in processes of their own (cells.ts). Absent where the process is not the worker's
+   * alone: they run in it, one at a time.
+   */
+  readonly program?: CellProgram;
+  /** Such processes that it has at a time for each of its queues; one when absent. */
+  readonly cells?: number;
+  /** Whether this is such a process: it takes steps from the one that started it, and from nobody else. */
+  readonly isCell?: boolean;
 }
+
+/** A cell whose worker has died ends itself; only one whose step blocks it does not, and is killed. */
+const orphanMarginMs = 6_000;
 
 export interface RunningWorker {
   readonly id: string;
@@ -56,9 +71,11 @@ export async function runWorker(
   services: Services,
   options: WorkerOptions,
 ): Promise<RunningWorker> {
-  const { concurrency, graceMs, queues } = options;
+  const { concurrency, graceMs, program, isCell = false } = options;
+  // A cell carries nothing on, since it serves no queue.
+  const queues = isCell ? [] : options.queues;
   const { database, queue, log } = services;
-  const beat = openBeatThread(services);
+  const beat = openBeatThread(services, isCell ? { orphanMs: graceMs + orphanMarginMs } : {});
   const registry = taskRegistry([...builtInTasks, ...(await loadTasks(options.tasks))]);
   const holdings = openHoldings();
   const progress = openProgress(services);
@@ -90,19 +107,22 @@ export async function runWorker(
   const watch = startWatch(worker);
   const claim = groupedClaim(services);
 
-  const consumers: Consumer[] = [
-    ...queues.map((name) =>
-      queue.consumeSteps(
-        name,
-        { concurrency },
-        guarded(services, (job, jobId) => runStep(worker, claim, job, jobId)),
-      ),
-    ),
-    queue.consumeAdvance(
-      { concurrency },
-      guarded(services, (job, jobId) => advanceInstance(worker, job, jobId)),
-    ),
-  ];
+  const cells = program === undefined ? undefined : openCells(services, { program, graceMs });
+  const runHere = guarded(services, (job: StepJob, jobId) => runStep(worker, claim, job, jobId));
+  const runAlone = cells === undefined ? runHere : guarded(services, cells.run);
+  const alone = cells === undefined ? 1 : (options.cells ?? 1);
+  const advance = guarded(services, (job: AdvanceJob, jobId) =>
+    advanceInstance(worker, job, jobId),
+  );
+  const consumers: Consumer[] = isCell
+    ? [takeFromParent(worker, runHere)]
+    : [
+        ...queues.flatMap((name) => [
+          queue.consumeSteps(name, { concurrency }, runHere),
+          queue.consumeSteps(name, { concurrency: alone, isolated: true }, runAlone),
+        ]),
+        queue.consumeAdvance({ concurrency }, advance),
+      ];
   log.info(
     { workerId: worker.id, tasks: [...registry.keys()], queues, concurrency },
     "worker started",
@@ -114,9 +134,12 @@ export async function runWorker(
     },
     async close() {
       worker.closing = true;
+      // They have the same grace.
+      const cellsEnded = cells?.close();
       await Promise.all(consumers.map((consumer) => consumer.pause()));
       await finishWithin(worker, consumers, graceMs);
       await handBack(worker);
+      await cellsEnded;
       await watch.stop();
       await progress.close();
       await Promise.all(consumers.map((consumer) => consumer.close(true)));
