@@ -15,6 +15,7 @@ test("with a database alone everything else has its default", () => {
     port: 8080,
     logLevel: "info",
     concurrency: 50,
+    cells: 2,
     tasks: [],
     queues: ["default"],
     graceMs: 10_000,
