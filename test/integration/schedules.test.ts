@@ -529,7 +529,15 @@ test("tenants see and touch their own schedules only", async () => {
     (await api.call("GET", "/v1/schedules", undefined, headers)).body.items.length as number;
   expect([await listed(mine), await listed(theirs)]).toEqual([1, 0]);
   const by = { requestedBy: "ada" };
-  const { body: run } = await api.call("POST", `/v1/schedules/${id}/trigger`, by, mine);
+  const keyed = { ...mine, "idempotency-key": "by-hand" };
+  const trigger = () => api.call("POST", `/v1/schedules/${id}/trigger`, by, keyed);
+  const tries = await Promise.all([trigger(), trigger(), trigger()]);
+  const { body: run } = await trigger();
+  expect(tries.map(({ status, body }) => [status, body])).toEqual(tries.map(() => [202, run]));
+  const fresh = tries.filter(({ headers }) => headers.get("idempotent-replayed") === null);
+  expect(fresh).toHaveLength(1);
+  const start = await api.call("POST", "/v1/instances", { workflowId: "echo" }, keyed);
+  expect(start).toMatchObject({ status: 409, body: { code: "IDEMPOTENCY_CONFLICT" } });
   const started = await api.call("GET", `/v1/instances/${run.instanceId}`, undefined, mine);
   expect(started.body).toMatchObject({
     tenantId: "acme",

@@ -253,7 +253,11 @@ export interface ScheduleCalls {
     ifMatch?: number,
   ): Promise<ScheduleView>;
   resumeSchedule(caller: Caller, id: string, ifMatch?: number): Promise<ScheduleView>;
-  triggerSchedule(caller: Caller, id: string): Promise<ScheduleRunView>;
+  triggerSchedule(
+    caller: Caller,
+    id: string,
+    idempotencyKey?: string,
+  ): Promise<{ readonly run: ScheduleRunView; readonly replayed: boolean }>;
   /** @throws InvalidBackfillError */
   backfillSchedule(caller: Caller, id: string, request: BackfillRequest): Promise<BackfillAnswer>;
   listScheduleRuns(

@@ -156,9 +156,9 @@ export function schedulesOf(services: Services): Pick<Runtime, keyof ScheduleCal
       detailed(await pauseSchedule(services, caller, id, body, ifMatch)),
     resumeSchedule: async (caller, id, ifMatch) =>
       detailed(await resumeSchedule(services, caller, id, ifMatch)),
-    async triggerSchedule(caller, id) {
-      const run = await triggerSchedule(services, caller, id);
-      return runView({ ...run, startedAt: run.createdAt });
+    async triggerSchedule(caller, id, idempotencyKey) {
+      const { run, replayed } = await triggerSchedule(services, caller, id, idempotencyKey);
+      return { run: runView(run), replayed };
     },
     async backfillSchedule(caller, id, { from, to, overlapPolicy }) {
       const range = { from: new Date(from), to: new Date(to), overlapPolicy };

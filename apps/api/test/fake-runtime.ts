@@ -87,7 +87,10 @@ export async function createFakeApp(overrides: Partial<Runtime> = {}): Promise<F
     deleteSchedule: note("deleteSchedule", () => undefined),
     pauseSchedule: note("pauseSchedule", () => schedule),
     resumeSchedule: note("resumeSchedule", () => schedule),
-    triggerSchedule: note("triggerSchedule", () => ({}) as ScheduleRunView),
+    triggerSchedule: note("triggerSchedule", () => ({
+      run: {} as ScheduleRunView,
+      replayed: false,
+    })),
     backfillSchedule: note("backfillSchedule", () => noBackfill),
     listScheduleRuns: note("listScheduleRuns", () => ({ items: [], nextCursor: null })),
     nextTicks: note("nextTicks", () => ({ items: [] })),

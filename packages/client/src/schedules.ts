@@ -102,11 +102,19 @@ export function scheduleCalls(send: Transport) {
     /** Starts a run now, whatever its ticks say. */
     async trigger(
       id: string,
-      { reason, requestedBy, ...options }: CallOptions & ControlScheduleRequest = {},
+      {
+        reason,
+        requestedBy,
+        idempotencyKey,
+        ...options
+      }: CallOptions &
+        ControlScheduleRequest & { readonly idempotencyKey?: string | undefined } = {},
     ): Promise<ScheduleRunView> {
       const path = `${pathOf(id)}/trigger`;
       const body = { reason, requestedBy };
-      return (await send<ScheduleRunView>({ method: "POST", path, body, ...options })).data;
+      const headers = { "idempotency-key": idempotencyKey };
+      return (await send<ScheduleRunView>({ method: "POST", path, body, headers, ...options }))
+        .data;
     },
 
     /** Runs the ticks of a range of the past that have not run. */

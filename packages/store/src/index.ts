@@ -176,6 +176,7 @@ export {
   insertRuns,
   listScheduleRuns,
   nextWaiting,
+  runOfInstance,
   runsOfTicks,
   settleWaiting,
   standingOf,

@@ -257,6 +257,23 @@ const waitingOnes = prepared(
   limit $1`,
 );
 
+/** The run that started an instance. Plan: from the latest run on back to it. */
+export async function runOfInstance(
+  trx: Db,
+  { tenantId, id }: ScheduleKey,
+  instanceId: string,
+): Promise<ScheduleRun | undefined> {
+  return (await run<RunRow>(trx, ofInstance, [tenantId, id, instanceId])).map(runOf)[0];
+}
+
+const ofInstance = prepared(
+  "schedule_run_of_instance",
+  `select * from schedule_runs
+  where tenant_id = $1 and schedule_id = $2 and instance_id = $3
+  order by seq desc
+  limit 1`,
+);
+
 /** The latest first. @throws BadCursorError */
 export async function listScheduleRuns(
   db: Db,

@@ -16,7 +16,7 @@ import {
 } from "@millrace/contract";
 import type { FastifyPluginAsyncZod } from "fastify-type-provider-zod";
 import * as z from "zod";
-import { callerOf, etagOf, ifMatchOf } from "../headers.ts";
+import { callerOf, etagOf, idempotencyKeyOf, ifMatchOf } from "../headers.ts";
 import type { ApiContext } from "../runtime.ts";
 import { NoQuery } from "../validation.ts";
 
@@ -251,11 +251,22 @@ export const scheduleRoutes: FastifyPluginAsyncZod<ApiContext> = async (app, { r
     "/v1/schedules/:id/trigger",
     {
       schema: triggerSchema,
-      config: { errors: ["SCHEDULE_NOT_FOUND", "WORKFLOW_NOT_FOUND", "INVALID_INPUT"] },
+      config: {
+        errors: [
+          "SCHEDULE_NOT_FOUND",
+          "WORKFLOW_NOT_FOUND",
+          "INVALID_INPUT",
+          "IDEMPOTENCY_CONFLICT",
+        ],
+        requestHeaders: ["Idempotency-Key"],
+        responseHeaders: ["Idempotent-Replayed"],
+      },
     },
     async (request, reply) => {
       const caller = callerOf(request, { actor: request.body?.requestedBy });
-      const run = await runtime.triggerSchedule(caller, request.params.id);
+      const key = idempotencyKeyOf(request);
+      const { run, replayed } = await runtime.triggerSchedule(caller, request.params.id, key);
+      if (replayed) void reply.header("idempotent-replayed", "true");
       return reply.code(202).send(run);
     },
   );

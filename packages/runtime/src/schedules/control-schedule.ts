@@ -1,11 +1,31 @@
-import { changeSchedule, insertRuns, noteTicks } from "@millrace/store";
-import type { NewScheduleRun, StoredSchedule } from "@millrace/store";
-import { CalendarNotFoundError, InvalidBackfillError, ScheduleStatusError } from "../errors.ts";
+import { createHash } from "node:crypto";
+import {
+  canonicalJson,
+  changeSchedule,
+  insertRuns,
+  noteTicks,
+  runOfInstance,
+  startedUnder,
+} from "@millrace/store";
+import type {
+  Db,
+  LockedSchedule,
+  NewScheduleRun,
+  ScheduleRun,
+  StoredSchedule,
+} from "@millrace/store";
+import {
+  CalendarNotFoundError,
+  IdempotencyConflictError,
+  InvalidBackfillError,
+  ScheduleStatusError,
+} from "../errors.ts";
 import type { Caller, Services } from "../services.ts";
 import { holdSchedule } from "./hold-schedule.ts";
 import { planOf } from "./plan.ts";
 import { afterChange, nextOf, whilePaused } from "./put-schedule.ts";
 import { createRuns, draftRun } from "./scheduled-start.ts";
+import type { Idempotency } from "./scheduled-start.ts";
 import { countsOf, notYetRun, startTicks, tickUpToNow } from "./tick-schedule.ts";
 import { nextTicks } from "./ticks.ts";
 
@@ -87,36 +107,52 @@ export async function resumeSchedule(
   return schedule;
 }
 
+export interface Triggered {
+  readonly run: ScheduleRun;
+  /** The Idempotency-Key had started it before. */
+  readonly replayed: boolean;
+}
+
 /**
  * Starts a run now, whatever its ticks and the overlap policy say.
  *
- * @throws ScheduleNotFoundError, InvalidInputError, WorkflowNotFoundError
+ * @param idempotencyKey One of those of starts: used for another schedule, or for a start, it is a conflict.
+ * @throws ScheduleNotFoundError, InvalidInputError, WorkflowNotFoundError, IdempotencyConflictError
  */
 export async function triggerSchedule(
   services: Services,
   { tenantId, actor }: Caller,
   id: string,
-): Promise<NewScheduleRun> {
+  idempotencyKey?: string,
+): Promise<Triggered> {
   const key = { tenantId, id };
   const { run, commit } = await holdSchedule(
     services,
     key,
     undefined,
     async (trx, schedule, start) => {
+      const idempotency = idempotencyKey && {
+        key: idempotencyKey,
+        bodyHash: hashOf(schedule),
+      };
+      const before = idempotency && (await runStartedUnder(trx, schedule, idempotency));
+      if (before) return { run: before };
       if (start.known === undefined) throw start.refusal;
       const { now, status, nextTickAt, dueAt } = schedule;
       const manual = { kind: "MANUAL", tickAt: now } as const;
       const drafted = await draftRun(services, trx, schedule, start.known, {
         ...manual,
         requestedBy: actor,
+        ...(idempotency && { idempotency }),
       });
-      const started: NewScheduleRun = {
+      const started: ScheduleRun = {
         ...manual,
         status: "STARTED",
         reason: null,
         message: null,
         instanceId: drafted.previous.id,
         createdAt: now,
+        startedAt: now,
       };
       await insertRuns(trx, key, [started]);
       await createRuns(trx, [drafted]);
@@ -125,7 +161,29 @@ export async function triggerSchedule(
       return { run: started, commit: drafted };
     },
   );
+  if (commit === undefined) return { run, replayed: true };
   await afterChange(services, id, { runs: [run], commits: [commit] });
+  return { run, replayed: false };
+}
+
+/** One that is made anew under the same id is another schedule. */
+function hashOf({ uid }: LockedSchedule): string {
+  return createHash("sha256")
+    .update(canonicalJson({ trigger: uid }))
+    .digest("hex");
+}
+
+/** @throws IdempotencyConflictError */
+async function runStartedUnder(
+  trx: Db,
+  schedule: LockedSchedule,
+  { key, bodyHash }: Idempotency,
+): Promise<ScheduleRun | undefined> {
+  const before = await startedUnder(trx, schedule.tenantId, key);
+  if (before === undefined) return undefined;
+  const run =
+    before.bodyHash === bodyHash && (await runOfInstance(trx, schedule, before.instanceId));
+  if (!run) throw new IdempotencyConflictError(key);
   return run;
 }
 

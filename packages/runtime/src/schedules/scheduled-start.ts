@@ -11,7 +11,7 @@ import type {
 } from "@millrace/store";
 import { loadCalendars } from "../calendars/load-calendars.ts";
 import type { KnownDefinition } from "../definitions/definition-cache.ts";
-import { InvalidInputError, WorkflowNotFoundError } from "../errors.ts";
+import { IdempotencyConflictError, InvalidInputError, WorkflowNotFoundError } from "../errors.ts";
 import type { MillraceError } from "../errors.ts";
 import { firstCommit } from "../first-commit.ts";
 import { newInstanceId } from "../ids.ts";
@@ -117,6 +117,12 @@ export interface RunToStart {
   readonly tickAt: Date;
   /** Who asked for it, where it is no tick. */
   readonly requestedBy?: string;
+  readonly idempotency?: Idempotency;
+}
+
+export interface Idempotency {
+  readonly key: string;
+  readonly bodyHash: string;
 }
 
 export async function draftRun(
@@ -124,7 +130,7 @@ export async function draftRun(
   trx: Db,
   { tenantId, id, document }: ScheduleKey & { readonly document: StoredScheduleDocument },
   { definition }: KnownDefinition,
-  { kind, tickAt, requestedBy }: RunToStart,
+  { kind, tickAt, requestedBy, idempotency }: RunToStart,
 ): Promise<Commit> {
   const now = clock.now();
   return firstCommit(trx, definition, {
@@ -151,6 +157,7 @@ export async function draftRun(
         },
       },
       deadline: null,
+      ...(idempotency !== undefined && { idempotency }),
     },
   });
 }
@@ -163,8 +170,13 @@ export async function createRuns(trx: Db, commits: readonly Commit[]): Promise<v
   for (let from = 0; from < commits.length; from += mostAtOnce) {
     const chunk = commits.slice(from, from + mostAtOnce);
     const outcomes = await createWithin(trx, chunk);
-    // Their ids are new.
-    if (outcomes.some(({ kind }) => kind !== "committed")) throw new Error("an id was taken twice");
+    for (const [index, { kind }] of outcomes.entries()) {
+      const used = chunk[index]?.create?.idempotency;
+      // Somebody else has used it since it was looked for.
+      if (kind === "idempotent" && used) throw new IdempotencyConflictError(used.key);
+      // Their ids are new.
+      if (kind !== "committed") throw new Error("an id was taken twice");
+    }
   }
 }
 
