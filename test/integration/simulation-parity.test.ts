@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import type { Scenario, SimulationView, StepView } from "@millrace/contract";
+import type { HistoryEntry, Scenario, SimulationView, StepView } from "@millrace/contract";
 import { eventually } from "@millrace/testkit";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { openTestApi, type TestApi } from "./api/support.ts";
@@ -17,6 +17,8 @@ interface Case {
   readonly status: string;
   readonly definition: { readonly steps: readonly object[] } & Readonly<Record<string, unknown>>;
   readonly scenario?: Scenario;
+  /** Workers take what is beside each other in any order. */
+  readonly inAnyOrder?: true;
   /** A workflow that it starts, registered under the name that its step gives. */
   readonly child?: { readonly id: string; readonly steps: readonly object[] };
 }
@@ -81,6 +83,7 @@ const cases: readonly Case[] = [
   },
   {
     name: "PARALLEL with all its branches",
+    inAnyOrder: true,
     status: "COMPLETED",
     definition: {
       steps: [
@@ -139,6 +142,7 @@ const cases: readonly Case[] = [
   },
   {
     name: "MAP that tolerates its failures",
+    inAnyOrder: true,
     status: "COMPLETED",
     definition: {
       steps: [
@@ -278,7 +282,7 @@ const cases: readonly Case[] = [
 ];
 
 test.concurrent.each(cases)("$name: run and simulated alike", async (each) => {
-  const { definition, scenario = {}, status, child } = each;
+  const { definition, scenario = {}, status, child, inAnyOrder = false } = each;
   if (child !== undefined) await api.call("PUT", `/v1/definitions/${child.id}`, child);
   const id = `p${randomUUID().slice(0, 8)}`;
   const registered = await api.call("PUT", `/v1/definitions/${id}`, { id, ...definition });
@@ -299,6 +303,7 @@ test.concurrent.each(cases)("$name: run and simulated alike", async (each) => {
   }
   const { body } = await api.call("GET", `/v1/instances/${started.body.id}?wait=20`);
   const steps = await api.call("GET", `/v1/instances/${started.body.id}/steps?limit=100`);
+  const history = await api.call("GET", `/v1/instances/${started.body.id}/history?limit=500`);
 
   expect(simulated.status).toBe(200);
   const { instance, transcript } = simulated.body as SimulationView;
@@ -313,6 +318,12 @@ test.concurrent.each(cases)("$name: run and simulated alike", async (each) => {
     if (stepId.includes("[")) continue;
     expect([stepId, instance.steps[stepId]?.attempts]).toEqual([stepId, step.attempts]);
   }
+  const inOrder = (settled: readonly string[]) => (inAnyOrder ? settled.toSorted() : settled);
+  expect(
+    inOrder(
+      last.flatMap((row) => (endings.has(row.status) ? `${row.executionId} ${row.status}` : [])),
+    ),
+  ).toEqual(inOrder(history.body.items.flatMap(endingOf)));
   expect(Object.fromEntries(last.map((row) => [row.executionId, row.status]))).toEqual(
     Object.fromEntries(
       steps.body.items.map((row: { executionId: string; status: string }) => [
@@ -322,3 +333,11 @@ test.concurrent.each(cases)("$name: run and simulated alike", async (each) => {
     ),
   );
 });
+
+const endings: ReadonlySet<string> = new Set(["COMPLETED", "FAILED", "SKIPPED", "CANCELLED"]);
+
+/** `ship#1 COMPLETED`, where the entry tells of the end of an execution. */
+function endingOf({ type, stepId, path, iteration = 1 }: HistoryEntry): readonly string[] {
+  const status = type.replace(/^workflow\.(compensation\.)?step\./, "").toUpperCase();
+  return stepId && endings.has(status) ? [`${path ?? stepId}#${iteration} ${status}`] : [];
+}

@@ -58,15 +58,25 @@ function instanceOf({ instance, waits, start }: Run): SimulationResult["instance
   };
 }
 
+/** Changes come in the order in which the history tells of them. */
 export function entryOf(
   what: string,
-  { inserts, updates, snapshot }: Decision,
+  { inserts, updates, entries, snapshot }: Decision,
   now: number,
 ): SimulationView["transcript"][number] {
+  const told = new Map(
+    entries.map(({ stepId = "", path = stepId, iteration = 1 }, index) => [
+      executionKey(path, iteration),
+      index,
+    ]),
+  );
+  const placeOf = (row: { readonly path: string; readonly iteration: number }) =>
+    told.get(executionKey(row.path, row.iteration)) ?? -1;
+  const rows = [...updates, ...inserts].toSorted((a, b) => placeOf(a) - placeOf(b));
   return {
     at: new Date(now).toISOString(),
     what,
-    changes: [...updates, ...inserts].map(({ path, iteration, status, error }) => ({
+    changes: rows.map(({ path, iteration, status, error }) => ({
       executionId: executionKey(path, iteration),
       status,
       ...(error !== null && { error: `${error.type}: ${error.message}` }),
