@@ -55,11 +55,13 @@ export default defineConfig({
       },
       {
         extends: true,
-        test: { name: "integration", include: ["test/integration/**/*.test.ts"], ...withServices },
-      },
-      {
-        extends: true,
-        test: { name: "model", include: ["test/model/**/*.test.ts"], ...withServices },
+        test: {
+          name: "integration",
+          // As above: each file opens databases and services of its own.
+          isolate: false,
+          include: ["test/integration/**/*.test.ts"],
+          ...withServices,
+        },
       },
       {
         extends: true,
