@@ -4,6 +4,8 @@ export interface Arguments {
   /** Ids of workloads; all when empty. */
   readonly only: readonly string[];
   readonly runs: number;
+  /** How long STEADY lasts. */
+  readonly minutes: number;
   /** Smaller sizes and one run. */
   readonly isQuick: boolean;
   /** Keeps the data folder, for a look at logs and profiles. */
@@ -16,7 +18,7 @@ export interface Arguments {
   readonly showsStatements: boolean;
 }
 
-export const usage = `usage: npm run bench -- [--only W1,W2] [--runs 3] [--quick] [--keep] [--profile folder] [--statements] [--no-floors]`;
+export const usage = `usage: npm run bench -- [--only W1,W2] [--runs 3] [--minutes 60] [--quick] [--keep] [--profile folder] [--statements] [--no-floors]`;
 
 /** @throws Error in words for people. */
 export function readArguments(args: readonly string[]): Arguments {
@@ -25,6 +27,7 @@ export function readArguments(args: readonly string[]): Arguments {
     options: {
       only: { type: "string" },
       runs: { type: "string" },
+      minutes: { type: "string", default: "60" },
       quick: { type: "boolean", default: false },
       keep: { type: "boolean", default: false },
       profile: { type: "string" },
@@ -34,10 +37,13 @@ export function readArguments(args: readonly string[]): Arguments {
   });
   const runs = Number(values.runs ?? (values.quick ? 1 : 3));
   if (!Number.isInteger(runs) || runs < 1) throw new Error("--runs takes a whole number from 1");
+  const minutes = Number(values.minutes);
+  if (!(minutes > 0)) throw new Error("--minutes takes a number above 0");
   const only = (values.only ?? "").split(",").map((id) => id.trim().toUpperCase());
   return {
     only: only.filter((id) => id !== ""),
     runs,
+    minutes,
     isQuick: values.quick,
     isKept: values.keep,
     profileFolder: values.profile,

@@ -13,6 +13,7 @@ import { printFloors, printWorkload, resultsOf } from "./report.ts";
 import type { Round } from "./report.ts";
 import { openServers } from "./servers.ts";
 import type { Servers } from "./servers.ts";
+import { steady } from "./steady.ts";
 import { drains } from "./w1-drain.ts";
 import { latency } from "./w2-latency.ts";
 import { batchStarts, singleStarts } from "./w2-starts.ts";
@@ -39,10 +40,20 @@ const workloads: readonly Workload[] = [
   ...kills,
   memory,
   ...growth,
+  steady,
 ];
 
 /** Left out unless asked for: they say little that the others do not. */
-const onDemand: readonly string[] = ["W1X4", "W1L", "W1X2L", "W1X4L", "W3L", "W4L", "GROWTHL"];
+const onDemand: readonly string[] = [
+  "W1X4",
+  "W1L",
+  "W1X2L",
+  "W1X4L",
+  "W3L",
+  "W4L",
+  "GROWTHL",
+  "STEADY",
+];
 
 const resultsFile = fileURLToPath(new URL("../../../bench/results.json", import.meta.url));
 
@@ -93,7 +104,7 @@ function choose(only: readonly string[]): readonly Workload[] {
 /** Floors and workloads in turn, so that a round sees the machine in one mood. */
 async function runRound(
   servers: Servers,
-  { isQuick, runs, profileFolder, showsStatements, skipsFloors }: Arguments,
+  { isQuick, runs, minutes, profileFolder, showsStatements, skipsFloors }: Arguments,
   chosen: readonly Workload[],
   number: number,
 ): Promise<Round> {
@@ -103,7 +114,7 @@ async function runRound(
   for (const workload of chosen) {
     if (workload.isOnce === true && number > 1) continue;
     say(`round ${number} of ${runs}: ${workload.id}`);
-    const run = workload.run({ servers, isQuick, profileFolder, showsStatements });
+    const run = workload.run({ servers, isQuick, minutes, profileFolder, showsStatements });
     const result = await run.catch((error: unknown) =>
       error instanceof Error ? error : new Error(String(error)),
     );

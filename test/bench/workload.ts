@@ -5,6 +5,7 @@ import type { Servers } from "./servers.ts";
 export interface Bench {
   readonly servers: Servers;
   readonly isQuick: boolean;
+  readonly minutes: number;
   readonly profileFolder: string | undefined;
   readonly showsStatements: boolean;
 }
