@@ -5,7 +5,7 @@ import type { FaultRecord, RunRecord } from "./record.ts";
 export interface Recovery {
   readonly kind: string;
   readonly faults: number;
-  /** After each fault was over: until any task began to run. */
+  /** After each fault was over, and Postgres and Redis were both there: until any task began to run. */
   readonly firstProgress: Spread;
   /**
    * What the fault had held up: steps whose time had come before it was over, each until it began to
@@ -26,17 +26,32 @@ export function recoveriesOf(record: RunRecord): readonly Recovery[] {
   const runs = record.entries.filter(({ details }) => details["kind"] === "run");
   const runTimes = runs.map(({ receivedAt }) => receivedAt);
   const waits = [...handOvers(record), ...reruns(record)];
+  const outages = record.faults.filter(({ kind }) => isOutage(kind));
   return [...groupBy(record.faults, ({ kind }) => kind)].map(([kind, faults]) => ({
     kind,
     faults: faults.length,
     firstProgress: spreadOf(
       faults.flatMap(({ healedAt }) => {
-        const next = runTimes.find((at) => at > healedAt);
-        return next === undefined ? [] : [next - healedAt];
+        const from = whenAllIsThere(healedAt, outages);
+        const next = runTimes.find((at) => at > from);
+        return next === undefined ? [] : [next - from];
       }),
     ),
     heldUp: spreadOf(faults.flatMap((fault) => heldUpBy(fault, waits))),
   }));
+}
+
+/** Nothing can begin while one of these lasts, whatever else is over. */
+function isOutage(kind: string): boolean {
+  return ["postgres stopped", "redis stopped", "redis restarted empty", "redis full"].includes(
+    kind,
+  );
+}
+
+/** That moment, or the end of the outages that it falls into. */
+function whenAllIsThere(moment: number, outages: readonly FaultRecord[]): number {
+  const around = outages.find(({ at, healedAt }) => at <= moment && healedAt > moment);
+  return around === undefined ? moment : whenAllIsThere(around.healedAt, outages);
 }
 
 /** Something that was to happen, and when it did. */
