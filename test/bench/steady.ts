@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { residentMb, startWindow } from "./counters.ts";
+import { residentMb } from "./counters.ts";
 import { chain3, sleeper, waiter } from "./definitions.ts";
 import { startWorkers, withRig } from "./rig.ts";
 import type { Rig } from "./rig.ts";
@@ -31,7 +31,6 @@ export const steady: Workload = {
       const [worker] = await startWorkers(rig, 1);
       const seconds = Math.round(bench.minutes * 60);
       const samples: Sample[] = [];
-      const close = await startWindow(bench.servers, rig);
       const from = performance.now();
       for (const second of range(seconds)) {
         const [{ totalMs }] = await Promise.all([
@@ -42,7 +41,6 @@ export const steady: Workload = {
         await sleep(Math.max(0, from + (second + 1) * 1_000 - performance.now()));
       }
       const elapsedS = (performance.now() - from) / 1_000;
-      const usage = await close();
       await sleep(10_000);
       const count = seconds * perSecond;
       return {
@@ -51,7 +49,6 @@ export const steady: Workload = {
           "workflows/s": count / elapsedS,
           "not ended": await left(rig),
         },
-        cost: { usage, per: "workflow", count },
         note: `${bench.minutes} minutes, ${count.toLocaleString("en")} workflows`,
       };
     }),

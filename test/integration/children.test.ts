@@ -129,23 +129,29 @@ describe("at registration", () => {
       id: "r_a",
       steps: [
         {
-          stepId: "each",
-          type: "MAP",
-          items: "[1]",
-          steps: [child("r_b", more)],
+          stepId: "beside",
+          type: "PARALLEL",
+          branches: [{ name: "a", steps: [child("r_b", more)] }],
         } as never,
       ],
     });
+    const tree = {
+      id: "r_a",
+      steps: [
+        { stepId: "each", type: "MAP", items: "input.children", steps: [child("r_b")] } as never,
+      ],
+    };
 
     expect((await validate(awaiting({}))).errors).toMatchObject([
       {
-        path: "/steps/0/steps/0/workflowId",
+        path: "/steps/0/branches/0/steps/0/workflowId",
         code: "RECURSIVE_WORKFLOW",
         message: expect.stringContaining("r_a → r_b → r_c → r_a"),
       },
     ]);
     expect((await validate(awaiting({ detached: true }))).errors).toBeUndefined();
     expect((await validate(awaiting({ condition: "input.left > 0" }))).errors).toBeUndefined();
+    expect((await validate(tree)).errors).toBeUndefined();
   });
 });
 

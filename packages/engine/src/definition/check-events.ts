@@ -1,10 +1,11 @@
 import type { Fields, StepOutline } from "./outline.ts";
 import { below, fieldsOf, itemsOf } from "./outline.ts";
-import { isLifecyclePattern, lifecycleEvents, patternMatches, reservedPrefix } from "./pattern.ts";
+import { isLifecyclePattern, reservedPrefix } from "./pattern.ts";
 import type { ProblemList } from "./problem.ts";
 import type { Check, StepContext } from "./value-checker.ts";
 import { quote } from "./value-checker.ts";
 import {
+  notYet,
   readDuration,
   readEventCondition,
   readEventPattern,
@@ -69,14 +70,14 @@ function checkAwaited(fields: Fields, path: string, check: Check, list: ProblemL
 
 export function checkMatcher(fields: Fields, path: string, check: Check, list: ProblemList): void {
   const { eventPattern } = fields;
-  const pattern = check.text(`${path}/eventPattern`, eventPattern, readEventPattern);
+  check.text(`${path}/eventPattern`, eventPattern, readEventPattern);
   check.text(`${path}/eventCondition`, fields["eventCondition"], readEventCondition);
-  if (pattern?.isConstant === true) warnOfUnheard(eventPattern, path, list);
+  refuseLifecycle(eventPattern, path, list);
 }
 
-export function warnOfUnheard(eventPattern: unknown, path: string, list: ProblemList): void {
+/** Nothing publishes them yet, so that what waits for them would wait for ever. */
+export function refuseLifecycle(eventPattern: unknown, path: string, list: ProblemList): void {
   if (!isLifecyclePattern(eventPattern)) return;
-  if (lifecycleEvents.some((name) => patternMatches(eventPattern, name))) return;
-  const message = `no event is called so: those under "${reservedPrefix}" are ${lifecycleEvents.join(", ")}; for an expression write "\${ … }"`;
-  list.warn(`${path}/eventPattern`, "NEVER_MATCHES", message);
+  const message = `${notYet(`waiting for events under "${reservedPrefix}"`)}; for an expression write "\${ … }"`;
+  list.add(`${path}/eventPattern`, "NOT_SUPPORTED_YET", message);
 }

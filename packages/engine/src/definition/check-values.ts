@@ -1,13 +1,14 @@
 import type { Expression, Json, Template } from "@millrace/expressions";
 import { anything, inspect } from "@millrace/expressions";
 import { defaultRetryPolicy } from "../retry.ts";
-import { checkEventWait, checkMatcher, warnOfUnheard } from "./check-events.ts";
+import { checkEventWait, checkMatcher, refuseLifecycle } from "./check-events.ts";
 import { checkStartInput } from "./check-start-input.ts";
 import { checkWays } from "./check-ways.ts";
 import type { Fields, Outline, StepOutline } from "./outline.ts";
 import { below, fieldsOf, itemsOf, textOf } from "./outline.ts";
 import { shapesOf } from "./shapes.ts";
 import type { ProblemList } from "./problem.ts";
+import { isUnavoidable } from "./unavoidable.ts";
 import type { Check, ReadsFound, StepContext, StepRead, Surroundings } from "./value-checker.ts";
 import { quote, valueChecker } from "./value-checker.ts";
 import {
@@ -53,7 +54,7 @@ export function checkValues(outline: Outline, list: ProblemList): ReadsFound {
     const path = `/startTriggers/${index}`;
     const own = fieldsOf(trigger);
     check.text(`${path}/eventPattern`, own["eventPattern"], readStartPattern);
-    warnOfUnheard(own["eventPattern"], path, list);
+    refuseLifecycle(own["eventPattern"], path, list);
     check.text(`${path}/eventCondition`, own["eventCondition"], readStartCondition);
     check.json(`${path}/input`, own["input"], readStartValue);
     checkStartInput(own["input"] as Json | undefined, `${path}/input`, roots, list);
@@ -183,15 +184,17 @@ function checkItemName({ fields, path }: StepOutline, list: ProblemList): void {
   list.add(`${path}/itemName`, "BAD_VARIABLE", message);
 }
 
-function checkSubWorkflow({ fields, path }: StepOutline, context: StepContext): void {
+function checkSubWorkflow(step: StepOutline, context: StepContext): void {
   const { entering, failing, list, longest, outline } = context;
-  const { workflowId, version, condition, detached } = fields;
+  const { fields, path } = step;
+  const { workflowId, version, detached } = fields;
   entering.text(`${path}/workflowId`, workflowId, readPlainName("a workflowId"));
   entering.json(`${path}/input`, fields["input"], readValue);
   checkRetry(fieldsOf(fields["retry"]), `${path}/retry`, longest, failing, list);
   const isItself = workflowId !== undefined && workflowId === outline.fields["id"];
-  if (!isItself || version !== undefined || condition !== undefined || detached === true) return;
-  const message = `the workflow starts itself and waits for it, again and again: give the step a condition, or make it detached`;
+  if (!isItself || version !== undefined || detached === true) return;
+  if (!isUnavoidable(outline, step)) return;
+  const message = `the workflow starts itself and waits for it, again and again: give the step a condition, lead a way past it, or make it detached`;
   list.add(`${path}/workflowId`, "RECURSIVE_WORKFLOW", message);
 }
 

@@ -1,6 +1,6 @@
 import type { WorkflowDefinition } from "@millrace/contract";
-import { pointer } from "@millrace/contract";
-import { everyStep } from "./every-step.ts";
+import { outlineOf, textOf } from "./outline.ts";
+import { isUnavoidable } from "./unavoidable.ts";
 
 /** A workflow that a definition starts. */
 export interface ChildWorkflow {
@@ -9,17 +9,25 @@ export interface ChildWorkflow {
   readonly workflowId: string;
   /** Undefined: not named by the step. */
   readonly version: number | undefined;
-  /** Whoever comes to the step waits for it, whatever the values are. */
+  /** Each run that comes to a good end waits for it, whatever the values are. */
   readonly isCertain: boolean;
 }
 
 /** In the order of the document. */
-export function childWorkflowsOf({ steps }: WorkflowDefinition): readonly ChildWorkflow[] {
-  return [...everyStep(steps)].flatMap(({ step, place }): readonly ChildWorkflow[] => {
-    if (step.type !== "SUB_WORKFLOW") return [];
-    const { workflowId, version, detached, condition } = step;
-    const path = pointer([...place, "workflowId"]);
-    const isCertain = detached !== true && condition === undefined;
-    return [{ path, workflowId, version, isCertain }];
+export function childWorkflowsOf(document: WorkflowDefinition): readonly ChildWorkflow[] {
+  const outline = outlineOf(document);
+  return outline.steps.flatMap((step): readonly ChildWorkflow[] => {
+    const { type, path, fields } = step;
+    const workflowId = textOf(fields["workflowId"]);
+    if (type !== "SUB_WORKFLOW" || workflowId === undefined) return [];
+    const { version, detached } = fields;
+    return [
+      {
+        path: `${path}/workflowId`,
+        workflowId,
+        version: typeof version === "number" ? version : undefined,
+        isCertain: detached !== true && isUnavoidable(outline, step),
+      },
+    ];
   });
 }

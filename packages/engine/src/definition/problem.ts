@@ -62,7 +62,6 @@ export const definitionWarningCodes = {
   UNKNOWN_WORKFLOW: "a child workflow that is not registered yet",
   UNKNOWN_CALENDAR: "a calendar that is not there yet",
   NEVER_TAKEN: "a transition, choice or error handler that an earlier one shadows",
-  NEVER_MATCHES: "a pattern that no event can have",
   OVERLAPPING: "two conditions that are both true for some numbers, neither of them for all",
   NEVER_THERE: "a read of a step, its output apart, that cannot have run before",
   OUTPUT_MAY_BE_MISSING: "a read of the output of a step that has not run on every way",

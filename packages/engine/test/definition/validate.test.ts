@@ -139,12 +139,6 @@ describe("a warning", () => {
       "NEVER_TAKEN",
     ],
     [
-      "a pattern that no lifecycle event has",
-      [wait({ eventPattern: "workflow.input.pattern" })],
-      "/steps/0/eventPattern",
-      "NEVER_MATCHES",
-    ],
-    [
       "a condition that another one before it implies",
       [
         task("a", undefined, toThree("input.n > 10", "input.n > 100 && input.x")),

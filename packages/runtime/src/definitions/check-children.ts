@@ -65,7 +65,7 @@ export async function checkChildren(
     }
     const way = await wayBack(child, new Set());
     if (way === undefined) continue;
-    const message = `the workflow waits for itself, again and again: ${[id, ...way].join(" → ")}; give one of the steps a condition, or make it detached`;
+    const message = `the workflow waits for itself, again and again: ${[id, ...way].join(" → ")}; give one of the steps a condition, lead a way past it, or make it detached`;
     problems.push({ path, code: "RECURSIVE_WORKFLOW", message });
   }
   return { problems, warnings };

@@ -1,0 +1,33 @@
+import type { Outline, StepOutline } from "./outline.ts";
+
+/**
+ * Whether each run that comes to a good end runs the step, whatever its input: no way leads past it, and it
+ * is in nothing that may be left out, as the items of a MAP may. Ways after a failure count as ways.
+ *
+ * @param step Of the outline.
+ */
+export function isUnavoidable(outline: Outline, step: StepOutline): boolean {
+  if (step.fields["condition"] !== undefined || hasWayPast(outline, step)) return false;
+  const parent = step.parent === undefined ? undefined : outline.steps[step.parent];
+  if (parent === undefined) return true;
+  return waitsForAll(parent) && isUnavoidable(outline, parent);
+}
+
+function waitsForAll({ type, fields: { join } }: StepOutline): boolean {
+  return type === "PARALLEL" && (join === undefined || join === "ALL");
+}
+
+/** From the first step of its list to one that may be the last. */
+function hasWayPast({ steps, byId }: Outline, step: StepOutline): boolean {
+  const first = steps[step.list.members[0] ?? -1];
+  const seen = new Set<StepOutline | undefined>([step, undefined]);
+  const next = [first];
+  while (next.length > 0) {
+    const at = next.pop();
+    if (at === undefined || seen.has(at)) continue;
+    seen.add(at);
+    if (at.type === "END" || at.edges.every(({ kind }) => kind !== "default")) return true;
+    next.push(...at.edges.map(({ to }) => byId.get(to)));
+  }
+  return false;
+}
