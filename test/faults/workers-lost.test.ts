@@ -244,6 +244,40 @@ test.concurrent("C16: a step that runs alone outlives its worker's end, be it as
   expect(alive(installation)).toEqual([]);
 }, 180_000);
 
+test.concurrent("C16: a step that runs alone keeps its process neither by blocking it nor by closing its channel", async (context) => {
+  const installation = await open(context, {
+    workers: 1,
+    env: { MILLRACE_GRACE: "PT1S", MILLRACE_CELLS: "1" },
+  });
+  const { client, ledger } = installation;
+  const harm = { stepId: "harm", type: "TASK", taskId: "witness", input: "input" } as const;
+  const retry = { maxAttempts: 1 };
+  await client.definitions.register({
+    id: "bounded",
+    steps: [{ ...harm, timeout: "PT3S", retry }],
+  });
+  const start = async (workflowId: string, input: Record<string, unknown>) =>
+    (await client.instances.start({ workflowId, input: { deaths: 2, alone: 3, ...input } })).id;
+
+  const blocking = await start("bounded", { blocks: true });
+  const timedOut = await client.instances.wait(blocking, { timeoutMs: 120_000 });
+  const closing = await start(definition.id, { disconnects: true });
+  const poisoned = await eventually(
+    "the dead letter",
+    async () => (await client.deadLetters.list()).items[0],
+    { timeoutMs: 150_000, intervalMs: 250 },
+  );
+
+  expect(timedOut).toMatchObject({ status: "FAILED", error: { kind: "TIMEOUT" } });
+  expect(ledger.entries.filter(({ instance }) => instance === blocking)).toHaveLength(3);
+  expect(poisoned).toMatchObject({ instanceId: closing });
+  const exits = poisoned.deliveries.slice(2).map(({ exit }) => exit);
+  expect(exits).toEqual(Array(3).fill("it had closed the channel to its worker"));
+  await expectNothingLeft(installation);
+  await installation.close();
+  expect(alive(installation)).toEqual([]);
+}, 240_000);
+
 test.concurrent("C16: attempts that failed are not counted as deaths of their workers", async (context) => {
   const installation = await open(context, { workers: 1 });
   const { client, ledger } = installation;

@@ -35,6 +35,16 @@ const held = prepared(
   where s.worker_id = $1 and s.status = 'RUNNING' and not s.awaited`,
 );
 
+/** Whether a worker has anything in hand, be it only that a cancel awaits it. */
+export async function holdsAnything(db: Db, workerId: string): Promise<boolean> {
+  return (await run(db, anything, [workerId])).length > 0;
+}
+
+const anything = prepared(
+  "any_step_of_worker",
+  "select 1 from step_executions where worker_id = $1 and status = 'RUNNING' limit 1",
+);
+
 /**
  * Gives them to a worker that does not exist: to whoever looks for lapsed holders they are free, and
  * count as runs that came to nothing.

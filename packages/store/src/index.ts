@@ -39,7 +39,7 @@ export type {
   RegisteredVersion,
   StoredDefinition,
 } from "./definitions.ts";
-export { disownSteps, heldSteps, lookAtOnce } from "./disown.ts";
+export { disownSteps, heldSteps, holdsAnything, lookAtOnce } from "./disown.ts";
 export {
   makeAllDue,
   makeMissedDue,

@@ -10,6 +10,9 @@ import { setTimeout as sleep } from "node:timers/promises";
  * @property {number} [failures]  attempts that fail after they have told the ledger
  * @property {string} [error]  the name of that failure
  * @property {number} [deaths]  runs that end with the death of their worker
+ * @property {number} [alone]  from which run on it does as the next two say
+ * @property {boolean} [disconnects]  closes the channel to its parent, and then waits
+ * @property {boolean} [blocks]  keeps the event loop busy for ever, without work for the CPU
  * @property {number} [exitCode]  how it dies; absent: by SIGKILL
  * @property {string} [deadlyWhile]  while there is this file, its worker dies of it
  * @property {number} [bytes]  how large its output is, about
@@ -28,6 +31,9 @@ export const witness = {
       error = "Failed",
       deaths = 0,
       exitCode,
+      alone = Number.POSITIVE_INFINITY,
+      disconnects,
+      blocks,
       deadlyWhile,
       bytes,
       stray,
@@ -40,6 +46,9 @@ export const witness = {
     });
     const record = await tell(context, { kind: "run" }, stubborn ? undefined : signal);
     if (deliveries <= deaths || (deadlyWhile && existsSync(deadlyWhile))) die(exitCode);
+    if (deliveries >= alone && disconnects) process.disconnect();
+    if (deliveries >= alone && disconnects) await sleep(60_000);
+    if (deliveries >= alone && blocks) block(Number.POSITIVE_INFINITY);
     if (stray) void Promise.reject(new Error("stray, as it was told"));
     if (blockMs) block(blockMs);
     if (ms) await sleep(ms, undefined, stubborn ? {} : { signal });

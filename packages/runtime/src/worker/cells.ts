@@ -1,7 +1,8 @@
 import { fork } from "node:child_process";
 import type { ChildProcess } from "node:child_process";
 import type { Running, StepJob } from "@millrace/queue";
-import { lookAtOnce, noteDeath } from "@millrace/store";
+import { setTimeout as sleep } from "node:timers/promises";
+import { holdsAnything, lookAtOnce, noteDeath } from "@millrace/store";
 import type { Services } from "../services.ts";
 import type { Environment } from "../settings.ts";
 import { begunMessage, cellArgument } from "./cell.ts";
@@ -44,6 +45,10 @@ export interface CellProgram {
 const idleMs = 2_000;
 /** A cell that was asked to end takes its grace, and so long to say goodbye; then it is killed. */
 const goodbyeMs = 3_000;
+/** Between the end of a process's channel and the news of its death. */
+const dyingMs = 500;
+/** So often a busy cell is asked about: whether the step that it runs is still its own. */
+const lookMs = 2_000;
 /** A cell needs few connections: one step and what watches over it. */
 const poolSize = "2";
 
@@ -74,6 +79,36 @@ export function openCells({ database, log }: Services, { program, graceMs }: Cel
     if (workerId !== undefined) await noteDeath(database.db, workerId, exit).catch(() => {});
   }
 
+  /**
+   * A step whose row says that it has ended, or is another's, has the grace to notice. One that blocks its
+   * process never does, and would keep the cell for good; it is killed, and nobody dies of that.
+   */
+  function watchOver(cell: Cell): () => void {
+    const stopped = new AbortController();
+    const look = async () => {
+      let lostSince: number | undefined;
+      for (;;) {
+        await sleep(lookMs, undefined, { signal: stopped.signal });
+        const holds = await holdsSomething(cell);
+        lostSince = holds ? undefined : (lostSince ?? performance.now());
+        if (lostSince === undefined || performance.now() - lostSince < graceMs + goodbyeMs)
+          continue;
+        log.warn({ pid: cell.pid }, "a step that has ended keeps its process busy: killing it");
+        return cell.kill();
+      }
+    };
+    look().catch((error: unknown) => {
+      if (!stopped.signal.aborted) log.warn({ err: error }, "a cell is not watched over");
+    });
+    return () => stopped.abort();
+  }
+
+  /** As long as nobody can be asked, it does. */
+  async function holdsSomething({ workerId }: Cell): Promise<boolean> {
+    if (workerId === undefined) return false;
+    return holdsAnything(database.db, workerId).catch(() => true);
+  }
+
   function takeIdle(): Cell | undefined {
     const cell = idle.pop();
     cell?.keep();
@@ -81,7 +116,10 @@ export function openCells({ database, log }: Services, { program, graceMs }: Cel
   }
 
   async function over(cell: Cell, freed: Promise<boolean>, isReusable: boolean): Promise<void> {
-    if (!(await freed) || closing) return;
+    const stopWatching = watchOver(cell);
+    const isFree = await freed;
+    stopWatching();
+    if (!isFree || closing) return;
     if (!isReusable) return cell.end();
     idle.push(cell);
     cell.endUnlessKept(idleMs, () => idle.splice(idle.indexOf(cell), 1));
@@ -124,6 +162,7 @@ interface Cell {
   /** Whether it says so; false when it ends instead. */
   said(what: "taken" | "free"): Promise<boolean>;
   end(): void;
+  kill(): void;
   endWithin(ms: number): Promise<void>;
   endUnlessKept(ms: number, whenEnding: () => void): void;
   keep(): void;
@@ -134,7 +173,20 @@ function openCell({ file, env }: CellProgram): Cell {
     env: { ...env, MILLRACE_POOL_SIZE: poolSize, MILLRACE_METRICS_PORT: "" },
     stdio: ["ignore", "inherit", "inherit", "ipc"],
   });
-  const exited = exitOf(child);
+  let isAsked = false;
+  let isSevered = false;
+  const exited = exitOf(child).then((exit) =>
+    isSevered && exit === "SIGKILL" ? "it had closed the channel to its worker" : exit,
+  );
+  const kill = () => void child.kill("SIGKILL");
+  // Its step has closed the channel, if it still runs a moment later. It would hand the step over, again and again.
+  child.once("disconnect", () => {
+    setTimeout(() => {
+      if (isAsked || child.exitCode !== null || child.signalCode !== null) return;
+      isSevered = true;
+      kill();
+    }, dyingMs);
+  });
   let workerId: string | undefined;
   child.on("message", (message) => {
     const begun = begunMessage.safeParse(message);
@@ -143,6 +195,7 @@ function openCell({ file, env }: CellProgram): Cell {
   let idling: NodeJS.Timeout | undefined;
   const said = (what: string) => Promise.race([heard(child, what), exited.then(() => false)]);
   const end = () => {
+    isAsked = true;
     if (child.connected) child.disconnect();
   };
 
@@ -160,9 +213,10 @@ function openCell({ file, env }: CellProgram): Cell {
     send: (message) => void child.send(message, () => {}),
     said,
     end,
+    kill,
     async endWithin(ms) {
       end();
-      const lastResort = setTimeout(() => child.kill("SIGKILL"), ms);
+      const lastResort = setTimeout(kill, ms);
       await exited;
       clearTimeout(lastResort);
     },
