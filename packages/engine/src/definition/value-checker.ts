@@ -1,9 +1,10 @@
 import type { Json, Roots, Template } from "@millrace/expressions";
-import { described, inspect } from "@millrace/expressions";
+import { described, ExpressionError, inspect } from "@millrace/expressions";
 import { didYouMean, nearNames } from "./near-name.ts";
 import type { Outline } from "./outline.ts";
 import type { ProblemList } from "./problem.ts";
 import type { Names, Reading } from "./values.ts";
+import { knownOutcome } from "./values.ts";
 
 /** Values that are evaluated on entering or leaving a step, and the steps that they read. */
 export interface StepRead {
@@ -119,7 +120,11 @@ function checkTypes(
   roots: Roots,
   list: ProblemList,
 ): StepRead["bare"] {
-  if (parsed === undefined || parsed.reads.roots.length === 0) return [];
+  if (parsed === undefined) return [];
+  if (parsed.reads.roots.length === 0) {
+    checkKnown(path, parsed, wants, list);
+    return [];
+  }
   const { shape, mismatches, bareOutputs } = inspect(parsed, roots);
   const bare = bareOutputs.map(({ stepId, pointer }) => ({ stepId, path: path + pointer }));
   for (const { pointer, code, message } of mismatches) list.add(path + pointer, code, message);
@@ -128,6 +133,26 @@ function checkTypes(
   const message = `${described({ types: [wants] })} is wanted here, and this is ${described(shape)}`;
   list.add(path, "TYPE_MISMATCH", message);
   return bare;
+}
+
+/** What reads nothing comes to the same in each run. */
+function checkKnown(
+  path: string,
+  parsed: NonNullable<Reading<unknown>["parsed"]>,
+  wants: Reading<unknown>["wants"],
+  list: ProblemList,
+): void {
+  const outcome = knownOutcome(parsed);
+  if (outcome === undefined) return;
+  if (outcome instanceof ExpressionError) {
+    list.warn(path, "ALWAYS_FAILS", `this fails each time: ${outcome.message}`);
+    return;
+  }
+  const { value } = outcome;
+  const type = value === null ? "null" : Array.isArray(value) ? "array" : typeof value;
+  if (wants === undefined || type === wants) return;
+  const message = `${described({ types: [wants] })} is wanted here, and this is ${quote(value)}`;
+  list.add(path, "TYPE_MISMATCH", message);
 }
 
 /** What the checks of a step have at hand. */

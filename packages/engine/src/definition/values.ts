@@ -194,7 +194,7 @@ export function readUntil(text: string, names = noNames): Reading<Template> {
 export function readEventPattern(text: string, names = noNames): Reading<Template> {
   const reading = readTemplate(text, { roots: [...roots, ...names] });
   if (reading.value === undefined) return reading;
-  const plain = withStandIns(text, names);
+  const plain = knownText(reading.value) ?? withStandIns(text, names);
   const pattern = plain === undefined ? {} : parsePattern(plain);
   if (isRefusal(pattern)) return faulty("BAD_PATTERN", `${quote(text)} ${pattern.problem}`);
   return { ...reading, wants: "string" };
@@ -204,11 +204,12 @@ export function readEventPattern(text: string, names = noNames): Reading<Templat
 export function readEventName(text: string, names = noNames): Reading<Template> {
   const reading = readTemplate(text, { roots: [...roots, ...names] });
   if (reading.value === undefined) return reading;
-  const plain = withStandIns(text, names);
-  if (plain === undefined) return reading;
+  const plain = knownText(reading.value) ?? withStandIns(text, names);
+  if (plain === undefined) return { ...reading, wants: "string" };
   if (isReservedName(plain)) return faulty("RESERVED_PATTERN", `${quote(text)} ${reservedName}`);
   const problem = eventNameProblem(plain);
-  return problem === undefined ? reading : faulty("BAD_PATTERN", `${quote(text)} ${problem}`);
+  if (problem === undefined) return { ...reading, wants: "string" };
+  return faulty("BAD_PATTERN", `${quote(text)} ${problem}`);
 }
 
 /** Keys of a path into an event's payload: `id`, `address.city`, `lines[0].sku`, `a["b c"]`. */
@@ -261,14 +262,27 @@ export function notYet(what: string): string {
 export function knownValue(
   expression: Expression | Template,
 ): { readonly value: unknown } | undefined {
+  const outcome = knownOutcome(expression);
+  return outcome instanceof ExpressionError ? undefined : outcome;
+}
+
+/** What becomes of an expression that reads nothing, each time; undefined for any other. */
+export function knownOutcome(
+  expression: Expression | Template,
+): { readonly value: unknown } | ExpressionError | undefined {
   const { reads } = expression;
   if (reads.roots.length > 0 || reads.now) return undefined;
   try {
     return { value: expression.evaluate({ now: "" }) };
   } catch (error) {
-    if (error instanceof ExpressionError) return undefined;
+    if (error instanceof ExpressionError) return error;
     throw error;
   }
+}
+
+function knownText(template: Template): string | undefined {
+  const value = knownValue(template)?.value;
+  return typeof value === "string" ? value : undefined;
 }
 
 type Options = TemplateOptions & { readonly roots: readonly string[] };

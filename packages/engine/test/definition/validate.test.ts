@@ -139,6 +139,12 @@ describe("a warning", () => {
       "NEVER_TAKEN",
     ],
     [
+      "an expression that reads nothing and fails",
+      [{ stepId: "set", type: "SET", variables: { a: "${ 1 / 0 }" } }],
+      "/steps/0/variables/a",
+      "ALWAYS_FAILS",
+    ],
+    [
       "a condition that another one before it implies",
       [
         task("a", undefined, toThree("input.n > 10", "input.n > 100 && input.x")),
