@@ -12,7 +12,7 @@ import { setTimeout as sleep } from "node:timers/promises";
  * @property {number} [deaths]  runs that end with the death of their worker
  * @property {number} [alone]  from which run on it does as the next two say
  * @property {boolean} [disconnects]  closes the channel to its parent, and then waits
- * @property {boolean} [blocks]  keeps the event loop busy for ever, without work for the CPU
+ * @property {boolean} [blocks]  keeps the event loop from turning for ever, from its first line on
  * @property {number} [exitCode]  how it dies; absent: by SIGKILL
  * @property {string} [deadlyWhile]  while there is this file, its worker dies of it
  * @property {number} [bytes]  how large its output is, about
@@ -40,6 +40,7 @@ export const witness = {
       stubborn,
     } = input ?? {};
     const { signal, attempt, deliveries } = context;
+    if (deliveries >= alone && blocks) block(Number.POSITIVE_INFINITY);
     signal.addEventListener("abort", () => {
       const reason = signal.reason instanceof Error ? signal.reason.message : String(signal.reason);
       tell(context, { kind: "aborted", reason }).catch(() => {});
@@ -48,7 +49,6 @@ export const witness = {
     if (deliveries <= deaths || (deadlyWhile && existsSync(deadlyWhile))) die(exitCode);
     if (deliveries >= alone && disconnects) process.disconnect();
     if (deliveries >= alone && disconnects) await sleep(60_000);
-    if (deliveries >= alone && blocks) block(Number.POSITIVE_INFINITY);
     if (stray) void Promise.reject(new Error("stray, as it was told"));
     if (blockMs) block(blockMs);
     if (ms) await sleep(ms, undefined, stubborn ? {} : { signal });

@@ -103,9 +103,9 @@ export function openCells({ database, log }: Services, { program, graceMs }: Cel
     return () => stopped.abort();
   }
 
-  /** As long as nobody can be asked, it does. */
+  /** As long as it has not begun, or nobody can be asked, it does. */
   async function holdsSomething({ workerId }: Cell): Promise<boolean> {
-    if (workerId === undefined) return false;
+    if (workerId === undefined) return true;
     return holdsAnything(database.db, workerId).catch(() => true);
   }
 
@@ -116,10 +116,7 @@ export function openCells({ database, log }: Services, { program, graceMs }: Cel
   }
 
   async function over(cell: Cell, freed: Promise<boolean>, isReusable: boolean): Promise<void> {
-    const stopWatching = watchOver(cell);
-    const isFree = await freed;
-    stopWatching();
-    if (!isFree || closing) return;
+    if (!(await freed) || closing) return;
     if (!isReusable) return cell.end();
     idle.push(cell);
     cell.endUnlessKept(idleMs, () => idle.splice(idle.indexOf(cell), 1));
@@ -134,6 +131,9 @@ export function openCells({ database, log }: Services, { program, graceMs }: Cel
         // Both answers may come at once.
         const freed = cell.said("free");
         cell.send({ kind: "step", job, jobId });
+        const stopWatching = watchOver(cell);
+        void freed.then(stopWatching);
+        // Never where the step blocks the process from its first line on.
         if (await cell.said("taken")) return { ended: over(cell, freed, isReusable) };
       } else if (!closing) {
         // What cannot start now is not tried again at once: the row has its time for a look.
