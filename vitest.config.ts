@@ -31,9 +31,9 @@ export default defineConfig({
     __vitest__: { resolve: { conditions: nodeConditions, noExternal: [/^@millrace\//] } },
   },
   test: {
-    // Much of a file's time is waiting for processes or for somebody to notice something: on two
-    // cores three files keep both at work. In which order: LongestFirst.
-    maxWorkers: Math.max(3, availableParallelism() - 1),
+    // As many as there are cores, and not more: what happens at a certain moment asks for some quiet.
+    // In which order: LongestFirst.
+    maxWorkers: Math.max(2, availableParallelism() - 1),
     sequence: { sequencer: LongestFirst },
     projects: [
       {

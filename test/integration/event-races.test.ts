@@ -269,11 +269,15 @@ test("events for one wait against cancels: each event comes to one instance, non
 const done = { stepId: "done", type: "END", outcome: "COMPLETED" };
 const go = { transitions: { default: "done" } };
 
+/** Long enough for the starts of all before it, on a busy machine too. */
+const dueMs = 2_000;
+const due = { duration: `PT${dueMs / 1_000}S` };
+
 const timeouts: readonly [string, (pattern: string) => object][] = [
   [
     "of the instance",
     (pattern: string) => ({
-      timeout: "PT0.6S",
+      timeout: due.duration,
       steps: [wait({ eventPattern: pattern, ...own, ...go }), done],
     }),
   ],
@@ -282,7 +286,7 @@ const timeouts: readonly [string, (pattern: string) => object][] = [
     (pattern: string) => ({
       steps: [
         fork([branch("a", wait({ eventPattern: pattern, ...own, ...go }), done)], {
-          totalTimeout: "PT0.6S",
+          totalTimeout: due.duration,
         }),
       ],
     }),
@@ -294,7 +298,7 @@ const timeouts: readonly [string, (pattern: string) => object][] = [
         wait({
           mode: "ALL",
           events: [{ eventPattern: pattern, ...own }, { eventPattern: "before" }],
-          eventTimeout: { duration: "PT0.6S" },
+          eventTimeout: due,
         }),
       ],
     }),
@@ -312,7 +316,7 @@ test.each(timeouts)(
         const instance = await start(id, { n });
         const early = await publish("before", {});
         expect(early.duplicate).toBe(false);
-        const dueAt = new Date(instance.createdAt).getTime() + 600;
+        const dueAt = new Date(instance.createdAt).getTime() + dueMs;
         await sleep(dueAt - Date.now() - 4 + (n % 12) * 2);
         const { delivered } = await publish(pattern, { n });
         return [delivered, (await settled(instance.id)).status];
@@ -336,10 +340,10 @@ test("of a paused wait its timeout and an event have what came first, at whateve
     Array.from({ length: 45 }, async (_each, n) => {
       const { createdAt, id } = await start(ids[n % ids.length] ?? "", { n });
       await publish("before", {});
-      const dueAt = new Date(createdAt).getTime() + 600;
+      const dueAt = new Date(createdAt).getTime() + dueMs;
       // Long before, long after, or as close as can be, as the pause is to either.
-      const apartMs = n < 6 ? -250 : n < 12 ? 250 : (n % 12) * 2 - 8;
-      const pausing = sleep(dueAt - Date.now() + (n < 12 ? -300 : ((n * 7) % 24) - 12));
+      const apartMs = n < 6 ? -1_500 : n < 12 ? 250 : (n % 12) * 2 - 8;
+      const pausing = sleep(dueAt - Date.now() + (n < 12 ? -1_600 : ((n * 7) % 24) - 12));
       const paused = pausing.then(() => act(id, "pause"));
       await sleep(dueAt + apartMs - Date.now());
       const { delivered } = await publish(pattern, { n });
@@ -350,7 +354,7 @@ test("of a paused wait its timeout and an event have what came first, at whateve
   );
 
   const delivered = (at: number) => outcomes.flatMap(([ms, count]) => (ms === at ? count : []));
-  expect([delivered(-250), delivered(250)]).toEqual([
+  expect([delivered(-1_500), delivered(250)]).toEqual([
     [1, 1, 1, 1, 1, 1],
     [0, 0, 0, 0, 0, 0],
   ]);

@@ -388,7 +388,8 @@ test("an instance whose retries are spent is parked, and has another round or go
     pause: { cause: "EXHAUSTED", by: "system" },
   });
   expect(held.summary).toMatch(/retries of step "flaky" are spent/);
-  expect([resumed.status, resumed.body.error]).toEqual([202, null]);
+  // What it says of the error may be that of the next round by then.
+  expect(resumed.status).toBe(202);
   expect(again.state.steps["flaky"]).toMatchObject({ attempts: 2, iteration: 1 });
   expect([skipped.status, ended.status, ended.error]).toEqual([202, "COMPLETED", null]);
 });
