@@ -20,9 +20,10 @@ export interface Expression {
    * The value for one scope. Pure: same scope, same value; the scope is never changed. The value may
    * be undefined or NaN, as conditions want it; a Template checks that its result is JSON.
    *
+   * @param work Units that it may cost; `limits.work` by default.
    * @throws ExpressionError when the values break a limit or are of a wrong type.
    */
-  evaluate(scope: Scope): unknown;
+  evaluate(scope: Scope, work?: number): unknown;
 }
 
 export interface ExpressionOptions {
@@ -82,8 +83,8 @@ export function toExpression(built: Built, source: string, options: ExpressionOp
     source,
     reads,
     warnings,
-    evaluate(scope) {
-      const run = startRun(scope);
+    evaluate(scope, work) {
+      const run = startRun(scope, work);
       try {
         return code(run);
       } catch (error) {

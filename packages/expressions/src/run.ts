@@ -19,7 +19,7 @@ export interface Scope {
 /** One evaluation: what it reads, what it may still spend, and where it is. */
 export interface Run {
   readonly scope: Scope;
-  /** Units left of `limits.work`. */
+  /** Units left of `limits.work`, or of the less that the caller allows. */
   work: number;
   /** Source offset of the operation under way, for the message when it fails. */
   at: number;
@@ -28,8 +28,8 @@ export interface Run {
 /** A compiled node. */
 export type Code = (run: Run) => unknown;
 
-export function startRun(scope: Scope): Run {
-  return { scope, work: limits.work, at: 0 };
+export function startRun(scope: Scope, work: number = limits.work): Run {
+  return { scope, work, at: 0 };
 }
 
 /** Thrown inside an evaluation; becomes an ExpressionError with its place on the way out. */

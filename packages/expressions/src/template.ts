@@ -45,9 +45,10 @@ export interface Template {
    * undefined leaves its key out of an object and is null in an array; the whole may be undefined.
    * Parts may be shared with the template and the scope: treat it as read-only.
    *
+   * @param work Units that the whole may cost; `limits.work` by default.
    * @throws ExpressionError with the `pointer` of the string that failed.
    */
-  evaluate(scope: Scope): unknown;
+  evaluate(scope: Scope, work?: number): unknown;
 }
 
 export interface TemplateOptions extends ExpressionOptions {
@@ -79,7 +80,7 @@ export function parseTemplate(value: Json, options: TemplateOptions = {}): Templ
     reads: mergeReads(parser.reads),
     warnings: parser.warnings,
     isConstant: part.constant,
-    evaluate: (scope) => part.evaluate({ run: startRun(scope), budget: startBudget() }),
+    evaluate: (scope, work) => part.evaluate({ run: startRun(scope, work), budget: startBudget() }),
   };
   partsBehind.set(template, part);
   return template;

@@ -145,7 +145,8 @@ function checkKnown(
   const outcome = knownOutcome(parsed);
   if (outcome === undefined) return;
   if (outcome instanceof ExpressionError) {
-    list.warn(path, "ALWAYS_FAILS", `this fails each time: ${outcome.message}`);
+    const at = path + (outcome.pointer ?? "");
+    list.warn(at, "ALWAYS_FAILS", `this fails each time: ${outcome.message}`);
     return;
   }
   const { value } = outcome;

@@ -266,19 +266,25 @@ export function knownValue(
   return outcome instanceof ExpressionError ? undefined : outcome;
 }
 
-/** What becomes of an expression that reads nothing, each time; undefined for any other. */
+/**
+ * What becomes of an expression that reads nothing, each time; undefined for any other, and for one
+ * that costs much: a document has room for tens of thousands.
+ */
 export function knownOutcome(
   expression: Expression | Template,
 ): { readonly value: unknown } | ExpressionError | undefined {
   const { reads } = expression;
   if (reads.roots.length > 0 || reads.now) return undefined;
   try {
-    return { value: expression.evaluate({ now: "" }) };
+    return { value: expression.evaluate({ now: "" }, workOfKnown) };
   } catch (error) {
-    if (error instanceof ExpressionError) return error;
-    throw error;
+    if (!(error instanceof ExpressionError)) throw error;
+    return error.code === "WORK_LIMIT" ? undefined : error;
   }
 }
+
+/** Units that finding out one value may cost: enough for whatever people write. */
+const workOfKnown = 1_000;
 
 function knownText(template: Template): string | undefined {
   const value = knownValue(template)?.value;

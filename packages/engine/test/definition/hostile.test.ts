@@ -54,6 +54,18 @@ test.each([
       index === 0 ? {} : { input: { x: `\${ steps.s${(index * 7) % index}.output.a }` } },
     ),
   ],
+  [
+    "20,000 values that are known, and costly to find out",
+    [
+      {
+        stepId: "set",
+        type: "SET",
+        variables: Object.fromEntries(
+          many(20_000, (index) => [`v${index}`, "${ unique('a'.repeat(99999).split('')) }"]),
+        ),
+      },
+    ],
+  ],
   ["a choice among a thousand, 15 times", choices(15, (index) => `input.x === ${index}`)],
   [
     "long choices",

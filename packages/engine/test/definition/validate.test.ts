@@ -145,6 +145,12 @@ describe("a warning", () => {
       "ALWAYS_FAILS",
     ],
     [
+      "one that fails inside a value",
+      [{ stepId: "set", type: "SET", variables: { a: { b: [1, "${ lower(5) }"] } } }],
+      "/steps/0/variables/a/b/1",
+      "ALWAYS_FAILS",
+    ],
+    [
       "a condition that another one before it implies",
       [
         task("a", undefined, toThree("input.n > 10", "input.n > 100 && input.x")),
