@@ -80,8 +80,7 @@ export interface Lapsed extends DueStep {
 
 /**
  * Frees the executions whose worker's beat is too old, or whose worker has died, as is known of it, or is
- * gone. Executions that a
- * cancel awaits are left alone: nobody may run them again.
+ * gone. Executions that a cancel awaits are left alone: nobody may run them again.
  */
 export async function takeLapsedSteps(db: Db, options: LapseOptions): Promise<readonly Lapsed[]> {
   const { lapseMs, mostDeliveries, limit } = options;
