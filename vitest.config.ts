@@ -78,7 +78,12 @@ export default defineConfig({
       },
       {
         extends: true,
-        test: { name: "chaos", include: ["test/chaos/**/*.test.ts"], exclude: pureChaos },
+        test: {
+          name: "chaos",
+          include: ["test/chaos/**/*.test.ts"],
+          exclude: pureChaos,
+          ...lastOfAll,
+        },
       },
     ],
   },

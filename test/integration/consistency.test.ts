@@ -149,6 +149,16 @@ test("an event that came while its wait was gone is found when the wait is opene
   expect((await check(id)).findings).toEqual([]);
 });
 
+test("a step whose commit had to wait for the database is as good as any", async () => {
+  const id = await start("wait");
+  await query(
+    "update step_executions set created_at = now(), started_at = now() - interval '1 minute' where instance_id = $1",
+    [id],
+  );
+
+  expect((await check(id)).findings).toEqual([]);
+});
+
 test("a repair is in the history: who asked for it, and what was found", async () => {
   const id = await start("wait");
   await query("delete from timers where instance_id = $1 and kind = 'wait'", [id]);

@@ -5,19 +5,19 @@ import { BaseSequencer, type TestSpecification } from "vitest/node";
  * Otherwise Vitest goes by the last run, of which a fresh clone has none, and then by size.
  */
 const longest = [
-  "test/chaos/run.test.ts",
   "test/integration/known-faults.test.ts",
   "test/integration/wait-against-event.test.ts",
   "test/e2e/cli-demo.test.ts",
   "test/e2e/cli-dev.test.ts",
   "test/e2e/cli-commands.test.ts",
+  "test/chaos/run.test.ts",
   "test/faults/workers-lost.test.ts",
   "test/faults/redis-faults.test.ts",
   "test/faults/stood-still.test.ts",
 ];
 
-/** So many of them begin before the unit tests: they mostly wait, and leave a core to what computes. */
-const beforeUnit = 2;
+/** So many of them begin before the unit tests: it mostly waits, and leaves a core to what computes. */
+const beforeUnit = 1;
 
 export class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
