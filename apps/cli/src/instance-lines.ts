@@ -198,7 +198,7 @@ function stepRemarks(
     ...(blocked ? [`no worker takes it: ${printable(blocked)}`] : []),
     ...(status === "RUNNING" && progress ? [`progress ${jsonLine(progress, most - 9)}`] : []),
     ...waits.map((wait) => shorten(waitText(wait), most)),
-    ...(status === "COMPLETED" && output !== null ? [`→ ${jsonLine(output, most - 2)}`] : []),
+    ...(output !== null ? [`→ ${jsonLine(output, most - 2)}`] : []),
   ];
 }
 

@@ -33,6 +33,18 @@ const condition = fc.oneof(
   { weight: 1, arbitrary: fc.constant("parseJson('oops') === 1") },
 );
 
+/** Steps that have completed and cannot be left are to be seen often, some of them in one pass of many. */
+const wayOut = fc.oneof(
+  { weight: 6, arbitrary: condition },
+  {
+    weight: 1,
+    arbitrary: fc.constantFrom(
+      "variables.n > 0 && parseJson('oops')",
+      "workflow.instance.status === 'RUNNING' && parseJson('oops')",
+    ),
+  },
+);
+
 const value = fc.oneof(
   {
     weight: 12,
@@ -81,7 +93,7 @@ function stepsOf(
   const transitions = fc.record(
     {
       default: target,
-      conditions: fc.array(fc.record({ when: condition, to: target }), { maxLength: 2 }),
+      conditions: fc.array(fc.record({ when: wayOut, to: target }), { maxLength: 2 }),
     },
     { requiredKeys: [] },
   );
@@ -174,7 +186,7 @@ function stepsOf(
   const choice = fc.record({
     ...common,
     type: fc.constant("CHOICE" as const),
-    choices: fc.array(fc.record({ when: condition, to: target }), { minLength: 1, maxLength: 2 }),
+    choices: fc.array(fc.record({ when: wayOut, to: target }), { minLength: 1, maxLength: 2 }),
     default: target,
   });
 

@@ -60,6 +60,6 @@ function partOf(source: string, tree: Node, options: ExpressionOptions): Express
   const rules = { undefinedNeverEqual: options.undefinedNeverEqual ?? false };
   const { reads, problems, warnings } = analyse(tree, source, rules);
   const code = compile(tree, rules);
-  const built = { tree, end: tree.end, problems, warnings, reads, code };
+  const built = { tree, end: tree.end, problems, warnings, reads, code, rules };
   return toExpression(built, source.slice(tree.start, tree.end), options);
 }

@@ -1,5 +1,6 @@
 import { analyse } from "./analyse.ts";
 import { compile } from "./compile.ts";
+import type { CompileOptions } from "./compile.ts";
 import { ExpressionError, ExpressionSyntaxError } from "./errors.ts";
 import type { Problem, Warning } from "./errors.ts";
 import { limits } from "./limits.ts";
@@ -64,6 +65,7 @@ export interface Built {
   readonly warnings: readonly Warning[];
   readonly reads: Reads;
   readonly code: Code;
+  readonly rules: CompileOptions;
 }
 
 export function build(parsed: Parsed, source: string, options: ExpressionOptions): Built {
@@ -74,11 +76,11 @@ export function build(parsed: Parsed, source: string, options: ExpressionOptions
   const problems = [...parsed.problems, ...analysis.problems].toSorted(
     (left, right) => left.offset - right.offset,
   );
-  return { tree, end, problems, warnings, reads, code: compile(tree, rules) };
+  return { tree, end, problems, warnings, reads, code: compile(tree, rules), rules };
 }
 
 export function toExpression(built: Built, source: string, options: ExpressionOptions): Expression {
-  const { code, reads, warnings, tree } = built;
+  const { code, reads, warnings, tree, rules } = built;
   const expression: Expression = {
     source,
     reads,
@@ -92,7 +94,7 @@ export function toExpression(built: Built, source: string, options: ExpressionOp
       }
     },
   };
-  origins.set(expression, { tree, options });
+  origins.set(expression, { tree, options, rules });
   return expression;
 }
 
@@ -106,6 +108,7 @@ export function originOf(expression: Expression): Origin {
 export interface Origin {
   readonly tree: Node;
   readonly options: ExpressionOptions;
+  readonly rules: CompileOptions;
 }
 
 const origins = new WeakMap<Expression, Origin>();

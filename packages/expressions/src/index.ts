@@ -16,7 +16,7 @@ export type { Scope } from "./run.ts";
 export type { Documented } from "./spec.ts";
 export { parseTemplate } from "./template.ts";
 export type { Json, Template, TemplateOptions } from "./template.ts";
-export { inspect } from "./inspect.ts";
+export { failuresOf, inspect } from "./inspect.ts";
 export type { Inspection } from "./inspect.ts";
 export type { Mismatch, Roots } from "./infer.ts";
 export {

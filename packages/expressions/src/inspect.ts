@@ -1,9 +1,12 @@
+import { ExpressionError } from "./errors.ts";
 import { originOf } from "./expression.ts";
 import type { Expression } from "./expression.ts";
+import { failingPart } from "./failing-parts.ts";
 import { infer } from "./infer.ts";
 import type { Mismatch, Roots } from "./infer.ts";
+import { startRun } from "./run.ts";
 import type { Shape } from "./shape.ts";
-import { shapeOfTemplate } from "./template.ts";
+import { failuresInTemplate, shapeOfTemplate } from "./template.ts";
 import type { PlacedReport, Template } from "./template.ts";
 
 export interface Inspection {
@@ -31,4 +34,22 @@ export function inspect(value: Expression | Template, roots: Roots): Inspection 
       ? shapeOfTemplate(value, roots, report)
       : infer(originOf(value).tree, value.source, roots, report(""));
   return { shape, mismatches, bareOutputs };
+}
+
+/**
+ * What in an expression, or in each of a template's, fails in every run: a part that reads nothing
+ * comes to the same each time, and no other part is evaluated once it has failed. A part that is
+ * evaluated only at times is not among them.
+ *
+ * @param work Units that finding out may cost altogether; what is not found by then is left out.
+ */
+export function failuresOf(value: Expression | Template, work: number): readonly ExpressionError[] {
+  const run = startRun({ now: "" }, work);
+  if ("isConstant" in value) return failuresInTemplate(value, run);
+  const { source } = value;
+  const { tree, rules } = originOf(value);
+  const found = failingPart(tree, rules, run);
+  if (found === undefined) return [];
+  const { failure, offset } = found;
+  return [new ExpressionError(failure.code, failure.message, { source, offset })];
 }

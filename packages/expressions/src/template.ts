@@ -6,10 +6,12 @@
  * - `{ "$literal": x }` is x, untouched;
  * - with `barePaths`, a string that is wholly a path below `workflow.` or `event.` is an expression.
  */
-import { ExpressionSyntaxError } from "./errors.ts";
+import { ExpressionError, ExpressionSyntaxError } from "./errors.ts";
 import type { Problem, ProblemCode, Warning } from "./errors.ts";
 import { asExpressionError, build, rootsOf } from "./expression.ts";
+import type { CompileOptions } from "./compile.ts";
 import type { Built, ExpressionOptions } from "./expression.ts";
+import { failingPart, isFixed } from "./failing-parts.ts";
 import { infer } from "./infer.ts";
 import type { Report, Roots } from "./infer.ts";
 import { startBudget, toJson } from "./json.ts";
@@ -90,9 +92,18 @@ const partsBehind = new WeakMap<Template, Part>();
 
 /** The shape of a template's value. Reports, each with the pointer of its string, on the way. */
 export function shapeOfTemplate(template: Template, roots: Roots, report: PlacedReport): Shape {
+  return partBehind(template).shape(roots, report);
+}
+
+/** Of each expression in it what fails in every run. @param run Of no values. */
+export function failuresInTemplate(template: Template, run: Run): readonly ExpressionError[] {
+  return partBehind(template).failures(run);
+}
+
+function partBehind(template: Template): Part {
   const part = partsBehind.get(template);
   if (part === undefined) throw new TypeError("not a template made by parseTemplate");
-  return part.shape(roots, report);
+  return part;
 }
 
 export type PlacedReport = (pointer: string) => Report;
@@ -113,6 +124,7 @@ interface Evaluation {
 interface Part {
   readonly constant: boolean;
   shape(roots: Roots, report: PlacedReport): Shape;
+  failures(run: Run): readonly ExpressionError[];
   evaluate(evaluation: Evaluation): unknown;
 }
 
@@ -139,6 +151,7 @@ function arrayPart(parser: Parser, value: readonly Json[], path: Path): Part {
       const shapes = parts.map((part) => part.shape(roots, report));
       return listOf(() => shapes.reduce(either, anything));
     },
+    failures: (run) => parts.flatMap((part) => part.failures(run)),
     evaluate: (evaluation) => parts.map((part) => part.evaluate(evaluation) ?? null),
   };
 }
@@ -154,6 +167,7 @@ function objectPart(parser: Parser, value: Readonly<Record<string, Json>>, path:
         Object.fromEntries(parts.map(([key, part]) => [key, part.shape(roots, report)])),
         anything,
       ),
+    failures: (run) => parts.flatMap(([, part]) => part.failures(run)),
     evaluate(evaluation) {
       const result: Record<string, unknown> = {};
       for (const [key, part] of parts) {
@@ -182,7 +196,12 @@ function isDeeper(value: unknown, levels: number): boolean {
 }
 
 function constant(value: unknown): Part {
-  return { constant: true, shape: () => shapeOfJson(value), evaluate: () => value };
+  return {
+    constant: true,
+    shape: () => shapeOfJson(value),
+    failures: () => [],
+    evaluate: () => value,
+  };
 }
 
 function shapeOfJson(value: unknown): Shape {
@@ -225,6 +244,7 @@ interface Embedded {
   readonly source: string;
   readonly tree: Node;
   readonly code: Code;
+  readonly rules: CompileOptions;
 }
 
 /** The texts and expressions that a string is made of; nothing where the syntax is lost. */
@@ -240,7 +260,8 @@ function piecesOf(parser: Parser, text: string, path: Path): readonly (string | 
     const rest = text.slice(start, start + limits.sourceLength + 1);
     const built = embedded(parser, rest, start, path);
     if (built?.end === undefined) return [];
-    pieces.push({ source: rest.slice(0, built.end), tree: built.tree, code: built.code });
+    const { tree, code, rules } = built;
+    pieces.push({ source: rest.slice(0, built.end), tree, code, rules });
     position = start + built.end + 1;
   }
   if (position < text.length) pieces.push(text.slice(position));
@@ -267,7 +288,8 @@ function expressionPart(parser: Parser, text: string, path: Path, hint = ""): Pa
   if (!isAllowedOneMore(parser, path)) return constant(null);
   const built = build(parseWhole(text, rootsOf(parser.options)), text, parser.options);
   collect(parser, built, path, 0, hint);
-  return valuePart({ source: text, tree: built.tree, code: built.code }, path);
+  const { tree, code, rules } = built;
+  return valuePart({ source: text, tree, code, rules }, path);
 }
 
 function valuePart(expression: Embedded, path: Path): Part {
@@ -276,9 +298,34 @@ function valuePart(expression: Embedded, path: Path): Part {
   return {
     constant: false,
     shape: (roots, report) => infer(expression.tree, expression.source, roots, report(pointer)),
+    failures: (run) =>
+      failuresIn(expression, pointer, run, (value) => toJson(startBudget(), value, depth)),
     evaluate: ({ run, budget }) =>
       placed(run, expression.source, pointer, () => toJson(budget, expression.code(run), depth)),
   };
+}
+
+/** @param take What becomes of its value, which can fail as well. */
+function failuresIn(
+  { source, tree, code, rules }: Embedded,
+  pointer: string,
+  run: Run,
+  take: (value: unknown) => unknown,
+): readonly ExpressionError[] {
+  if (!isFixed(tree)) {
+    const found = failingPart(tree, rules, run);
+    if (found === undefined) return [];
+    const { failure, offset } = found;
+    return [new ExpressionError(failure.code, failure.message, { source, offset, pointer })];
+  }
+  if (run.work <= 0) return [];
+  try {
+    placed(run, source, pointer, () => take(code(run)));
+    return [];
+  } catch (error) {
+    if (!(error instanceof ExpressionError)) throw error;
+    return error.code === "WORK_LIMIT" ? [] : [error];
+  }
 }
 
 function textPart(source: string, pieces: readonly (string | Embedded)[], path: Path): Part {
@@ -291,6 +338,12 @@ function textPart(source: string, pieces: readonly (string | Embedded)[], path: 
       }
       return ofType("string");
     },
+    failures: (run) =>
+      pieces.flatMap((piece) =>
+        typeof piece === "string"
+          ? []
+          : failuresIn(piece, pointer, run, (value) => value === undefined || toText(run, value)),
+      ),
     evaluate({ run, budget }) {
       let result = "";
       for (const piece of pieces) {

@@ -40,7 +40,7 @@ function planFindings(
 ): readonly Finding[] {
   const findings: Finding[] = [];
   const completed = Object.entries(state.steps)
-    .filter(([step, { status }]) => status === "COMPLETED" && undo.has(step))
+    .filter(([step, { completionNumber = null }]) => completionNumber !== null && undo.has(step))
     .toSorted(([, a], [, b]) => (b.completionNumber ?? 0) - (a.completionNumber ?? 0));
   const due = completed.map(([step]) => undo.get(step) ?? "");
   if (due.join() !== plan.join()) {

@@ -91,6 +91,48 @@ test("of a paused instance the running step finishes and is kept, and what follo
   ]);
 });
 
+test("a step that completed in a pause and cannot be left is FAILED, keeps its output, and is undone", async () => {
+  const id = `control${++made}`;
+  const oops = { conditions: [{ when: "steps.nap.output && parseJson('oops')", to: "say" }] };
+  await api.call("POST", "/v1/definitions", {
+    id,
+    compensateOnFailure: false,
+    steps: [{ ...nap(300), transitions: { ...oops, default: "say" } }, say],
+    compensationSteps: [{ ...say, stepId: "undo", compensationFor: "nap" }],
+  });
+  const { body } = await api.call("POST", "/v1/instances", { workflowId: id });
+  await until(body.id, "it runs", ({ state }) => state.steps["nap"]?.status === "RUNNING");
+  await act("pause", body.id);
+  const kept = await until(
+    body.id,
+    "the step has finished",
+    ({ state }) => state.steps["nap"]?.status === "COMPLETED",
+  );
+
+  await act("resume", body.id);
+  const failed = await settled(body.id);
+  await act("retry", body.id);
+  const again = await until(
+    body.id,
+    "it has failed again",
+    ({ status, version }) => status === "FAILED" && version > failed.version,
+  );
+  const plan = await api.call("GET", `/v1/instances/${body.id}/compensation-plan`);
+  await act("cancel", body.id, { reason: "enough" });
+  const undone = await settled(body.id);
+
+  const { output } = kept.state.steps["nap"] ?? {};
+  const left = { status: "FAILED", output, completionNumber: 1, error: { kind: "EXPRESSION" } };
+  expect(output).not.toBeNull();
+  for (const { state } of [failed, again, undone]) expect(state.steps["nap"]).toMatchObject(left);
+  expect(plan.body.steps).toMatchObject([{ stepId: "undo" }]);
+  expect(undone).toMatchObject({ status: "CANCELLED", compensation: { completed: ["undo"] } });
+  const at = await api.call("GET", `/v1/instances/${body.id}/state?version=${failed.version}`);
+  expect(at.body.state.steps.nap).toMatchObject({ status: "FAILED", output });
+  const { body: report } = await api.call("GET", `/v1/instances/${body.id}/consistency`);
+  expect(report).toMatchObject({ ok: true, skipped: [] });
+});
+
 test("a paused wait takes its first event and no more, and goes on with it when it resumes", async () => {
   const wait = { stepId: "wait", type: "EVENT_WAIT", eventPattern: "first" };
   const id = await start([{ ...wait, transitions: { default: "say" } }, say]);

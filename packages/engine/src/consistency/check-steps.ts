@@ -101,7 +101,7 @@ function checkRow(
       repair: { kind: "commit", updates: [cancelled] },
     };
   }
-  if (completion !== null && status !== "COMPLETED") {
+  if (completion !== null && status !== "COMPLETED" && status !== "FAILED") {
     const message = `${placeText(row)} is ${status}, and has completion number ${completion}`;
     return differs(where, message, replayed?.steps.get(key));
   }

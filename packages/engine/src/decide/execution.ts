@@ -3,6 +3,7 @@ import type { Definition, Step } from "../definition/definition.ts";
 import { isInItem, prefixOf } from "../definition/paths.ts";
 import type { LiveExecution, Place, WorkflowError } from "../state/snapshot.ts";
 import { executionKey } from "../state/snapshot.ts";
+import { wholeExecutionOf } from "./read-rows.ts";
 import { noteStep } from "./turn.ts";
 import type { Turn } from "./turn.ts";
 import { insertExecution, updateExecution } from "./write-rows.ts";
@@ -140,6 +141,31 @@ export function comesAgain({ steps }: Definition, { repeats, lineage }: Step): b
 export function settleFailed(turn: Turn, execution: LiveExecution, error: WorkflowError): void {
   updateExecution(turn, execution, { status: "FAILED", error, completedAt: turn.now });
   noteStep(turn, "workflow.step.failed", execution, { error: { ...error } });
+}
+
+/**
+ * FAILED in being left, after it had completed. It keeps what it has from there: its output, and the
+ * completion number by which it is undone in its turn.
+ *
+ * @throws MissingReads
+ */
+export function settleUnleft(turn: Turn, execution: LiveExecution, error: WorkflowError): void {
+  settleAnew(turn, execution, error);
+}
+
+/** COMPLETED once more, as it was before it failed in being left. @throws MissingReads */
+export function takeUpAgain(turn: Turn, execution: LiveExecution): void {
+  settleAnew(turn, execution, null);
+}
+
+function settleAnew(turn: Turn, execution: LiveExecution, error: WorkflowError | null): void {
+  const { path, iteration } = execution;
+  const { attempt, output, completion } = wholeExecutionOf(turn, executionKey(path, iteration));
+  const settled = { ...execution, attempt };
+  const status = error === null ? "COMPLETED" : "FAILED";
+  updateExecution(turn, settled, { status, output, error, completion, completedAt: turn.now });
+  if (error === null) noteStep(turn, "workflow.step.completed", settled);
+  else noteStep(turn, "workflow.step.failed", settled, { error: { ...error } });
 }
 
 export function settleSkipped(turn: Turn, execution: LiveExecution): void {

@@ -89,7 +89,7 @@ function goOnAt(turn: Turn, failedAt: string, rows: readonly ExecutionRead[]): v
   const { path: stepId, iteration } = takeApartKey(failedAt);
   const current = stepOf(turn, stepId);
   const row = rows.find((each) => executionKey(each.path, each.iteration) === failedAt);
-  if (row?.status === "COMPLETED" && current.type !== "END") {
+  if (row !== undefined && row.completion !== null && current.type !== "END") {
     leaveAgain(turn, current, placed(current, undefined, iteration));
   } else {
     move(turn, { kind: "enter", stepId, within: undefined });
@@ -101,13 +101,13 @@ export function countOn(turn: Turn, rows: readonly ExecutionRead[]): void {
   const { definition, state } = turn;
   const iterations = { ...state.iterations };
   const counted = new Set(state.countedSteps);
-  for (const { stepId, path, iteration, status } of rows) {
+  for (const { stepId, path, iteration, completion } of rows) {
     const current = definition.steps.get(stepId);
     // What is inside of a PARALLEL or MAP takes its number from there.
     if (current === undefined || current.repeats || current.lineage.length === 0) {
       iterations[path] = Math.max(iterations[path] ?? 0, iteration);
     }
-    if (current !== undefined && status === "COMPLETED" && !isInItem(path)) counted.add(path);
+    if (current !== undefined && completion !== null && !isInItem(path)) counted.add(path);
   }
   state.iterations = iterations;
   state.countedSteps = [...counted];

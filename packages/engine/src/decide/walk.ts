@@ -15,6 +15,8 @@ import {
   settleCompleted,
   settleFailed,
   settleSkipped,
+  settleUnleft,
+  takeUpAgain,
 } from "./execution.ts";
 import { endBranch, failBranch, isOpen } from "./join.ts";
 import type { Joined } from "./join.ts";
@@ -25,7 +27,6 @@ import { setTimer } from "./set-timers.ts";
 import { lacksSlot } from "./slot.ts";
 import { move, note } from "./turn.ts";
 import type { Turn } from "./turn.ts";
-import { noteError } from "./write-rows.ts";
 
 /**
  * Moving along the graph: choosing transitions, routing errors, entering steps.
@@ -106,8 +107,9 @@ export function leaveHeld(turn: Turn, execution: LiveExecution): void {
   else enter(turn, routeError(turn, current, settled.within, error));
 }
 
-/** It had completed, and could not be left. */
+/** It had completed, and could not be left: should it be now, nothing has failed. */
 export function leaveAgain(turn: Turn, current: Step, execution: LiveExecution): void {
+  takeUpAgain(turn, execution);
   enter(turn, leave(turn, current, execution));
 }
 
@@ -207,8 +209,8 @@ function tooOften(turn: Turn, current: Step, execution: LiveExecution): Next {
 }
 
 /**
- * Chooses the way out of a step that is COMPLETED. Where that fails the step has still done its work,
- * and can be undone: the error is noted beside its output.
+ * Chooses the way out of a step that is COMPLETED. Where that fails so has the step (CONTRACT 2), but
+ * its work is done and can be undone.
  */
 function leave(turn: Turn, current: Step, execution: LiveExecution): Next {
   const within = placeAfter(current, execution);
@@ -216,8 +218,7 @@ function leave(turn: Turn, current: Step, execution: LiveExecution): Next {
     return nextOf(turn, chooseTransition(turn, current.transitions, execution), within);
   } catch (thrown) {
     const error = expressionError(thrown, current.stepId, "transitions");
-    // The row of one that a pause held is settled already.
-    if (execution.phase !== "HELD") noteError(turn, execution, error);
+    settleUnleft(turn, execution, error);
     return routeError(turn, current, within, error);
   }
 }

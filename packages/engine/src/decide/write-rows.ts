@@ -1,6 +1,6 @@
 import type { ExecutionUpdate, ItemCounts, NewExecution } from "../state/decision.ts";
 import { executionKey } from "../state/snapshot.ts";
-import type { LiveExecution, OpenItems, WorkflowError } from "../state/snapshot.ts";
+import type { LiveExecution, OpenItems } from "../state/snapshot.ts";
 import type { StepStatus } from "../state/status.ts";
 import type { Turn } from "./turn.ts";
 
@@ -45,17 +45,4 @@ export function updateExecution(turn: Turn, execution: LiveExecution, change: Ro
 
 function itemCounts({ count, completed, failed }: OpenItems): ItemCounts {
   return { count, completed, failed };
-}
-
-/** Puts an error beside what this turn has made of a row. */
-export function noteError(
-  { inserts, updates }: Turn,
-  { path, iteration }: LiveExecution,
-  error: WorkflowError,
-): void {
-  const key = executionKey(path, iteration);
-  const inserted = inserts.get(key);
-  const updated = updates.get(key);
-  if (inserted !== undefined) inserts.set(key, { ...inserted, error });
-  else if (updated !== undefined) updates.set(key, { ...updated, error });
 }

@@ -1,10 +1,11 @@
 import type { Fields, StepOutline } from "./outline.ts";
 import { below, fieldsOf, itemsOf } from "./outline.ts";
-import { isLifecyclePattern, reservedPrefix } from "./pattern.ts";
+import { reservedPrefix } from "./pattern.ts";
 import type { ProblemList } from "./problem.ts";
 import type { Check, StepContext } from "./value-checker.ts";
 import { quote } from "./value-checker.ts";
 import {
+  isKnownLifecyclePattern,
   notYet,
   readDuration,
   readEventCondition,
@@ -30,9 +31,11 @@ export function checkEventWait({ fields, path, stepId }: StepOutline, context: S
   }
 
   const { lookback } = fields;
-  const matchers = [fields, ...itemsOf(fields["events"]).map(fieldsOf)];
   if (lookback !== "instance") entering.text(`${path}/lookback`, lookback, readDuration);
-  const isReserved = matchers.some(({ eventPattern }) => isLifecyclePattern(eventPattern));
+  const matchers = [fields, ...itemsOf(fields["events"]).map(fieldsOf)];
+  const isReserved = matchers.some(({ eventPattern }) =>
+    isKnownLifecyclePattern(eventPattern, entering.names),
+  );
   if (lookback !== undefined && isReserved) {
     const message = `events under "${reservedPrefix}" are not looked back for; take the lookback out`;
     list.add(`${path}/lookback`, "RESERVED_PATTERN", message);
@@ -72,12 +75,17 @@ export function checkMatcher(fields: Fields, path: string, check: Check, list: P
   const { eventPattern } = fields;
   check.text(`${path}/eventPattern`, eventPattern, readEventPattern);
   check.text(`${path}/eventCondition`, fields["eventCondition"], readEventCondition);
-  refuseLifecycle(eventPattern, path, list);
+  refuseLifecycle(eventPattern, path, check, list);
 }
 
 /** Nothing publishes them yet, so that what waits for them would wait for ever. */
-export function refuseLifecycle(eventPattern: unknown, path: string, list: ProblemList): void {
-  if (!isLifecyclePattern(eventPattern)) return;
+export function refuseLifecycle(
+  eventPattern: unknown,
+  path: string,
+  { names }: Check,
+  list: ProblemList,
+): void {
+  if (!isKnownLifecyclePattern(eventPattern, names)) return;
   const message = `${notYet(`waiting for events under "${reservedPrefix}"`)}; for an expression write "\${ … }"`;
   list.add(`${path}/eventPattern`, "NOT_SUPPORTED_YET", message);
 }

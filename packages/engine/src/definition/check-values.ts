@@ -54,7 +54,7 @@ export function checkValues(outline: Outline, list: ProblemList): ReadsFound {
     const path = `/startTriggers/${index}`;
     const own = fieldsOf(trigger);
     check.text(`${path}/eventPattern`, own["eventPattern"], readStartPattern);
-    refuseLifecycle(own["eventPattern"], path, list);
+    refuseLifecycle(own["eventPattern"], path, check, list);
     check.text(`${path}/eventCondition`, own["eventCondition"], readStartCondition);
     check.json(`${path}/input`, own["input"], readStartValue);
     checkStartInput(own["input"] as Json | undefined, `${path}/input`, roots, list);

@@ -66,7 +66,7 @@ export const definitionWarningCodes = {
   NEVER_THERE: "a read of a step, its output apart, that cannot have run before",
   OUTPUT_MAY_BE_MISSING: "a read of the output of a step that has not run on every way",
   UNCOMPENSATED: "a task without a compensation that has one at another step",
-  ALWAYS_FAILS: "an expression that reads nothing, and fails each time",
+  ALWAYS_FAILS: "an expression of which a part fails each time, whatever it reads elsewhere",
   NO_EFFECT: "a field that means nothing where it stands",
   INTERVAL_CAPPED: "a retry interval above the longest one",
   NOT_EVALUATED: "an expression in a place that takes values as they are",

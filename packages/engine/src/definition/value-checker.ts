@@ -1,10 +1,10 @@
 import type { Json, Roots, Template } from "@millrace/expressions";
-import { described, ExpressionError, inspect } from "@millrace/expressions";
+import { described, ExpressionError, failuresOf, inspect } from "@millrace/expressions";
 import { didYouMean, nearNames } from "./near-name.ts";
 import type { Outline } from "./outline.ts";
 import type { ProblemList } from "./problem.ts";
 import type { Names, Reading } from "./values.ts";
-import { knownOutcome } from "./values.ts";
+import { knownOutcome, workOfKnown } from "./values.ts";
 
 /** Values that are evaluated on entering or leaving a step, and the steps that they read. */
 export interface StepRead {
@@ -41,6 +41,8 @@ export type Reader<V, T> = (value: V, names?: Names) => Reading<T>;
 
 /** Reads values and reports what is found; what is absent or of the wrong type is passed over. */
 export interface Check {
+  /** Roots beyond those that there are everywhere. */
+  readonly names: Names;
   text<T>(path: string, value: unknown, read: Reader<string, T>): T | undefined;
   json<T>(path: string, value: unknown, read: Reader<Json, T>): T | undefined;
 }
@@ -84,6 +86,7 @@ export function valueChecker(outline: Outline, list: ProblemList) {
       return reading.value;
     };
     return {
+      names,
       text: (path, value, read) =>
         typeof value === "string" ? take(path, read(value, names)) : undefined,
       // The whole document has been found to be JSON.
@@ -121,32 +124,44 @@ function checkTypes(
   list: ProblemList,
 ): StepRead["bare"] {
   if (parsed === undefined) return [];
-  if (parsed.reads.roots.length === 0) {
-    checkKnown(path, parsed, wants, list);
+  const known = knownOutcome(parsed);
+  if (known !== undefined) {
+    checkKnown(path, parsed, known, wants, list);
     return [];
   }
   const { shape, mismatches, bareOutputs } = inspect(parsed, roots);
   const bare = bareOutputs.map(({ stepId, pointer }) => ({ stepId, path: path + pointer }));
   for (const { pointer, code, message } of mismatches) list.add(path + pointer, code, message);
-  if (wants === undefined || mismatches.length > 0) return bare;
+  if (mismatches.length > 0) return bare;
+  const failures = failuresOf(parsed, workOfKnown);
+  for (const failure of failures) warnOfFailure(path, failure, list);
+  if (wants === undefined || failures.length > 0) return bare;
   if (shape.types.length === 0 || shape.types.includes(wants)) return bare;
   const message = `${described({ types: [wants] })} is wanted here, and this is ${described(shape)}`;
   list.add(path, "TYPE_MISMATCH", message);
   return bare;
 }
 
+function warnOfFailure(
+  path: string,
+  { pointer = "", message }: ExpressionError,
+  list: ProblemList,
+): void {
+  list.warn(path + pointer, "ALWAYS_FAILS", `this fails each time: ${message}`);
+}
+
 /** What reads nothing comes to the same in each run. */
 function checkKnown(
   path: string,
   parsed: NonNullable<Reading<unknown>["parsed"]>,
+  outcome: NonNullable<ReturnType<typeof knownOutcome>>,
   wants: Reading<unknown>["wants"],
   list: ProblemList,
 ): void {
-  const outcome = knownOutcome(parsed);
-  if (outcome === undefined) return;
   if (outcome instanceof ExpressionError) {
-    const at = path + (outcome.pointer ?? "");
-    list.warn(at, "ALWAYS_FAILS", `this fails each time: ${outcome.message}`);
+    const failures = failuresOf(parsed, workOfKnown);
+    // It may as well be what the parts come to together: a value that is too large.
+    for (const each of failures.length > 0 ? failures : [outcome]) warnOfFailure(path, each, list);
     return;
   }
   const { value } = outcome;

@@ -17,7 +17,13 @@ import { pointer } from "@millrace/contract";
 import type { DurationValue } from "./definition.ts";
 import { isRefusal, monthsInInterval, parseDuration, parseWorkingDuration } from "./duration.ts";
 import type { Refusal, WorkingDuration } from "./duration.ts";
-import { eventNameProblem, isReservedName, parsePattern, reservedName } from "./pattern.ts";
+import {
+  eventNameProblem,
+  isLifecyclePattern,
+  isReservedName,
+  parsePattern,
+  reservedName,
+} from "./pattern.ts";
 import type { ProblemCode, WarningCode } from "./problem.ts";
 import { parseTime } from "./time.ts";
 
@@ -176,7 +182,7 @@ export function readInterval(text: string, names = noNames): Reading<number | Te
 
 /** An ISO-8601 time, a text with `${…}` that gives one, or an expression that does. */
 export function readUntil(text: string, names = noNames): Reading<Template> {
-  if (/^\s*\d/.test(text) && !text.includes("${")) {
+  if (/^\s*(?:\d|[+-]\d{4})/.test(text) && !text.includes("${")) {
     const time = parseTime(text);
     if (isRefusal(time)) return faulty("BAD_TIME", `${quote(text)} ${time.problem}`);
     return readTemplate({ $literal: text }, { roots: [...roots, ...names] });
@@ -198,6 +204,15 @@ export function readEventPattern(text: string, names = noNames): Reading<Templat
   const pattern = plain === undefined ? {} : parsePattern(plain);
   if (isRefusal(pattern)) return faulty("BAD_PATTERN", `${quote(text)} ${pattern.problem}`);
   return { ...reading, wants: "string" };
+}
+
+/**
+ * Whether a pattern listens to lifecycle events, as far as is known before it runs: by the text that
+ * its expressions come to where they read nothing.
+ */
+export function isKnownLifecyclePattern(text: unknown, names = noNames): boolean {
+  if (typeof text !== "string") return false;
+  return isLifecyclePattern(text.includes("${") ? (withStandIns(text, names) ?? text) : text);
 }
 
 /** The name that an event is emitted under, in which `${…}` may give the whole or a part. */
@@ -284,7 +299,7 @@ export function knownOutcome(
 }
 
 /** Units that finding out one value may cost: enough for whatever people write. */
-const workOfKnown = 1_000;
+export const workOfKnown = 1_000;
 
 function knownText(template: Template): string | undefined {
   const value = knownValue(template)?.value;
@@ -405,8 +420,8 @@ function textsOf(value: Json): readonly { readonly at: string; readonly text: st
 }
 
 /**
- * The text, which is known to parse, with one letter for each `${…}`; undefined where the end of an
- * expression is not found soon.
+ * The text with what each `${…}` comes to, and one letter for it where nobody knows; undefined where
+ * the end of an expression is not found soon.
  */
 function withStandIns(text: string, names: Names): string | undefined {
   let result = "";
@@ -414,23 +429,29 @@ function withStandIns(text: string, names: Names): string | undefined {
   for (;;) {
     const opening = text.indexOf("${", position);
     if (opening < 0) return result + text.slice(position);
-    const end = endOfExpression(text, opening + 2, names);
-    if (end === undefined) return undefined;
-    result += `${text.slice(position, opening)}x`;
-    position = end;
+    const found = expressionAt(text, opening + 2, names);
+    if (found === undefined) return undefined;
+    const { value } = knownValue(found.expression) ?? {};
+    result += `${text.slice(position, opening)}${typeof value === "string" ? value : "x"}`;
+    position = found.end;
   }
 }
 
 /**
- * Behind the first `}` with which what stands before it is an expression: a few of them may belong to
+ * Up to the first `}` with which what stands before it is an expression: a few of them may belong to
  * objects and texts inside it, and hundreds are only there to cost time.
  */
-function endOfExpression(text: string, start: number, names: Names): number | undefined {
+function expressionAt(
+  text: string,
+  start: number,
+  names: Names,
+): { readonly expression: Expression; readonly end: number } | undefined {
   let closing = text.indexOf("}", start);
   for (let tries = 0; closing >= 0 && tries < 16; tries += 1) {
     try {
-      parseExpression(text.slice(start, closing), { roots: [...roots, ...names] });
-      return closing + 1;
+      const source = text.slice(start, closing);
+      const expression = parseExpression(source, { roots: [...roots, ...names] });
+      return { expression, end: closing + 1 };
     } catch (error) {
       if (!(error instanceof ExpressionSyntaxError)) throw error;
     }

@@ -17,7 +17,7 @@ export interface ExecutionRead {
   /** There is an output, too large to come along unasked. */
   readonly outputLeftOut: boolean;
   readonly error: WorkflowError | null;
-  /** Completion number within the instance, null unless COMPLETED. */
+  /** Completion number within the instance; null unless COMPLETED, or FAILED in being left after that. */
   readonly completion: number | null;
   /** Of a task's row: the queue that its jobs travel in. */
   readonly queue: string | null;

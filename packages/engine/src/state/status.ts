@@ -20,22 +20,32 @@ export const instanceChanges: Readonly<Record<InstanceStatus, readonly InstanceS
   CANCELLED: [],
 };
 
-/** From each step status, those that may follow it within one execution. */
+/**
+ * From each step status, those that may follow it within one execution. One that has completed and then
+ * cannot be left is FAILED, and COMPLETED again should an operator's retry leave it.
+ */
 export const stepChanges: Readonly<Record<StepStatus, readonly StepStatus[]>> = {
   PENDING: ["RUNNING", "COMPLETED", "FAILED", "CANCELLED"],
   RUNNING: ["PENDING", "RETRYING", "COMPLETED", "FAILED", "CANCELLED"],
   WAITING: ["RETRYING", "COMPLETED", "FAILED", "CANCELLED"],
   RETRYING: ["RUNNING", "WAITING", "FAILED", "CANCELLED"],
-  COMPLETED: [],
-  FAILED: [],
+  COMPLETED: ["FAILED"],
+  FAILED: ["COMPLETED"],
   SKIPPED: [],
   CANCELLED: [],
 };
+
+const settledSteps: ReadonlySet<StepStatus> = new Set([
+  "COMPLETED",
+  "FAILED",
+  "SKIPPED",
+  "CANCELLED",
+]);
 
 export function isTerminal(status: InstanceStatus): status is TerminalStatus {
   return status === "COMPLETED" || status === "FAILED" || status === "CANCELLED";
 }
 
 export function isStepSettled(status: StepStatus): boolean {
-  return stepChanges[status].length === 0;
+  return settledSteps.has(status);
 }

@@ -87,8 +87,42 @@ test("a step that was completed and could not be left is left again, and does no
   retry(simulation);
 
   expect([failed.status, failed.failedAt]).toEqual(["FAILED", "a#1"]);
-  expect(rows(simulation)).toEqual(["a#1 COMPLETED"]);
+  expect(rows(simulation)).toEqual(["a#1 FAILED"]);
   expect(simulation.snapshot).toMatchObject({ status: "FAILED", error: { kind: "EXPRESSION" } });
+});
+
+test("a step that can be left at last is COMPLETED again, as it was", () => {
+  const simulation = simulate(
+    define({
+      retry: { initialInterval: "PT0S" },
+      steps: [
+        {
+          stepId: "a",
+          transitions: {
+            conditions: [
+              { when: "workflow.instance.startedAt === now() && parseJson('')", to: "b" },
+            ],
+            default: "b",
+          },
+        },
+        { stepId: "b", input: "${ steps.a.status }" },
+      ],
+    }),
+  );
+  simulation.start();
+  simulation.fail("a");
+  simulation.succeed("a", "kept");
+  const failed = simulation.row("a");
+  simulation.elapse("PT1S");
+
+  const { inserts, entries } = retry(simulation);
+
+  expect(failed).toMatchObject({ status: "FAILED", attempt: 2, output: "kept", completion: 1 });
+  expect(simulation.row("a")).toEqual({ ...failed, status: "COMPLETED", error: null });
+  expect(inserts).toMatchObject([{ stepId: "b", input: "COMPLETED" }]);
+  expect(entries.map(({ type }) => type)).toContain("workflow.step.completed");
+  simulation.succeed("b");
+  expect(simulation.snapshot).toMatchObject({ status: "COMPLETED", completedSteps: 2 });
 });
 
 test("a PARALLEL in which a branch failed runs again as a whole, its loops counting on", () => {

@@ -151,6 +151,29 @@ describe("a warning", () => {
       "ALWAYS_FAILS",
     ],
     [
+      "a part of a text that fails, beside others",
+      [{ stepId: "set", type: "SET", variables: { a: "a ${ parseJson('oops') } ${ input.x }" } }],
+      "/steps/0/variables/a",
+      "ALWAYS_FAILS",
+    ],
+    [
+      "a value that fails, beside others that read something",
+      [{ stepId: "set", type: "SET", variables: { a: { b: "${ input.x }", c: "${ 1 / 0 }" } } }],
+      "/steps/0/variables/a/c",
+      "ALWAYS_FAILS",
+    ],
+    [
+      "a condition of which one part always fails",
+      [
+        task("a", undefined, {
+          transitions: { conditions: [{ when: "parseJson('oops') === input.x", to: "b" }] },
+        }),
+        task("b"),
+      ],
+      "/steps/0/transitions/conditions/0/when",
+      "ALWAYS_FAILS",
+    ],
+    [
       "a condition that another one before it implies",
       [
         task("a", undefined, toThree("input.n > 10", "input.n > 100 && input.x")),

@@ -78,8 +78,9 @@ export async function stateAt(
   const { executions: rows } = await loadReads(db, key, [{ kind: "all" }]);
   const executions = [...told.values()].map((each) => {
     const row = rows.get(executionKey(each.path, each.iteration));
-    // An output is written once, by the commit that completes the execution.
-    return { ...each, output: each.status === "COMPLETED" ? row?.output : undefined };
+    // An output is written once, by the commit that completes the execution. It may fail in being left.
+    const isOver = each.status === "COMPLETED" || each.status === "FAILED";
+    return { ...each, output: isOver ? row?.output : undefined };
   });
   return { snapshot, definition, at, latestVersion: current.version, executions };
 }
