@@ -247,7 +247,7 @@ test.concurrent("C16: a step that runs alone outlives its worker's end, be it as
 test.concurrent("C16: a step that runs alone keeps its process neither by blocking it nor by closing its channel", async (context) => {
   const installation = await open(context, {
     workers: 1,
-    env: { MILLRACE_GRACE: "PT1S", MILLRACE_CELLS: "1" },
+    env: { MILLRACE_GRACE: "PT0.2S", MILLRACE_CELLS: "1" },
   });
   const { client, ledger } = installation;
   const harm = { stepId: "harm", type: "TASK", taskId: "witness", input: "input" } as const;

@@ -2,6 +2,7 @@ import { fileURLToPath } from "node:url";
 import {
   closeServices,
   isCell,
+  meetKeeper,
   openMetricsOf,
   openServices,
   runProcess,
@@ -12,20 +13,27 @@ import { readConfig, readEnvironment } from "./config.ts";
 
 await runProcess(async () => {
   const config = readConfig();
-  const services = await openServices({ name: "worker", ...config });
+  const keeper = isCell() ? await meetKeeper() : undefined;
+  const services = await openServices({ name: "worker", ...config, onCount: keeper?.count });
   samplePool(services);
   const worker = await runWorker(services, {
     ...config,
-    ...(isCell()
-      ? { isCell: true }
-      : { program: { file: fileURLToPath(import.meta.url), env: readEnvironment() } }),
+    ...(keeper
+      ? { keeper }
+      : {
+          program: {
+            file: fileURLToPath(import.meta.url),
+            options: process.execArgv,
+            env: readEnvironment(),
+          },
+        }),
   });
   const metrics = await openMetricsOf(services, config);
   return {
     log: services.log,
     settings: config,
     isHost: true,
-    endsWithParent: isCell(),
+    keeper,
     async close() {
       await worker.close();
       await metrics?.close();

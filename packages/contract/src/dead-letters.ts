@@ -21,7 +21,10 @@ export const LapsedDeliveryView = z
     pid: z.int().nullable(),
     lastBeatAt: Timestamp.nullable(),
     foundAt: Timestamp.meta({ description: "when its silence was noticed" }),
-    rssBytes: z.number().nullable().meta({ description: "its memory at the last beat" }),
+    rssBytes: z
+      .number()
+      .nullable()
+      .meta({ description: "its memory at the last beat, or the most it was seen to have" }),
     exit: z
       .string()
       .nullable()

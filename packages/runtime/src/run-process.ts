@@ -1,6 +1,7 @@
 import type { Log } from "@millrace/telemetry";
 import { startGently } from "./gentle-start.ts";
 import { type Settings, SettingsError } from "./settings.ts";
+import type { Keeper } from "./worker/cell.ts";
 
 /** A program that runs, and how to bring it to its end. */
 export interface RunningProgram {
@@ -9,10 +10,10 @@ export interface RunningProgram {
   /** It runs code of its users: a promise of theirs that fails unheard is theirs to mend. */
   readonly isHost?: true;
   /**
-   * Its parent asks it to end by closing the channel between them, and is the one to lose patience: a
-   * signal, which it gets beside the parent when all processes of a group are told, is no second one.
+   * Of a cell: its keeper alone has it end, and loses patience. A signal says nothing: where all processes
+   * of a group are told, its keeper is too, and its step may send it signals as well.
    */
-  readonly endsWithParent?: boolean;
+  readonly keeper?: Keeper | undefined;
   /** Takes in nothing new and lets what runs come to its end. */
   close(): Promise<void>;
 }
@@ -34,6 +35,7 @@ const CLOSING_MS = 5_000;
  */
 export async function runProcess(start: () => Promise<RunningProgram>): Promise<void> {
   startGently();
+  const tell = takeChannel();
   let program: RunningProgram | undefined;
   const die = (what: string) => (error: unknown) => {
     if (program) program.log.fatal({ err: error }, what);
@@ -47,10 +49,10 @@ export async function runProcess(start: () => Promise<RunningProgram>): Promise<
   });
 
   let isEnding = false;
-  const onSignal = (signal: NodeJS.Signals | "disconnect") => {
+  const onSignal = (signal: NodeJS.Signals) => {
     // Nothing has been taken on yet, or a person insists.
     if (!program) process.exit(EXIT.asked);
-    if (isEnding && program.endsWithParent === true) return;
+    if (program.keeper) return;
     if (isEnding) process.exit(128 + (signal === "SIGINT" ? 2 : 15));
     isEnding = true;
     program.log.info({ signal }, "asked to end");
@@ -65,16 +67,25 @@ export async function runProcess(start: () => Promise<RunningProgram>): Promise<
     process.stderr.write(`${describe(error)}\n`);
     process.exit(error instanceof SettingsError ? EXIT.settings : EXIT.failed);
   }
-  if (program.endsWithParent === true) {
-    process.on("disconnect", () => onSignal("disconnect"));
-    if (!process.connected) onSignal("disconnect");
-  }
   const { unknown, graceMs } = program.settings;
   if (unknown.length > 0) program.log.warn({ unknown }, "there are no such settings");
   program.log.info("ready");
-  const ready = { kind: "ready", endsWithinMs: graceMs + CLOSING_MS };
+  const { keeper } = program;
+  if (keeper === undefined) return tell({ kind: "ready", endsWithinMs: graceMs + CLOSING_MS });
+  keeper.tell({ kind: "ready" });
+  await keeper.ended;
+  await end(program);
+}
+
+/**
+ * Takes the channel to whoever has started this process away from `process`: a task that finds none there
+ * takes itself to be alone, as it is in a worker that was started by hand.
+ */
+function takeChannel(): (message: object) => void {
+  const send = process.send?.bind(process);
+  delete process.send;
   // Whoever started it may be gone.
-  process.send?.(ready, undefined, undefined, () => {});
+  return (message) => void send?.(message, undefined, undefined, () => {});
 }
 
 async function end({ log, settings: { graceMs }, close }: RunningProgram): Promise<void> {

@@ -3,7 +3,7 @@ import type { CommitOutcome, Commit, DatabaseHandle } from "@millrace/store";
 import { openQueue } from "@millrace/queue";
 import type { Queue } from "@millrace/queue";
 import { createLog, createMetrics } from "@millrace/telemetry";
-import type { Log, LogLevel, Metrics } from "@millrace/telemetry";
+import type { Count, Log, LogLevel, Metrics } from "@millrace/telemetry";
 import { openClock } from "./clock.ts";
 import type { Clock } from "./clock.ts";
 import { openCommitter } from "./committer.ts";
@@ -59,6 +59,8 @@ export interface ServicesSettings {
   readonly keyPrefix: string;
   readonly poolSize: number;
   readonly logLevel: LogLevel;
+  /** Gets what is counted as well, where another process is to tell of it. */
+  readonly onCount?: ((count: Count) => void) | undefined;
 }
 
 /** How long a process that starts waits for Postgres. */
@@ -75,9 +77,10 @@ const bundleSize = 25;
 
 /** Waits for Postgres; a Redis that is away is no hindrance. */
 export async function openServices(settings: ServicesSettings): Promise<Services> {
-  const { name, databaseUrl, redisUrl, queueBackend, keyPrefix, poolSize, logLevel } = settings;
+  const { name, databaseUrl, redisUrl, queueBackend, keyPrefix, poolSize, logLevel, onCount } =
+    settings;
   const log = createLog({ level: logLevel, name });
-  const metrics = createMetrics();
+  const metrics = createMetrics({ onCount });
   const database = await openDatabase({
     url: databaseUrl,
     poolSize,

@@ -37,7 +37,7 @@ export interface LapsedDelivery {
   readonly pid: number | null;
   readonly lastBeatAt: string | null;
   readonly foundAt: string;
-  /** Memory of the worker at its last beat. */
+  /** Memory of the worker at its last beat; where it ran the step alone, the most it was seen to have. */
   readonly rssBytes: number | null;
   /** How its process ended, where the supervisor has told: a signal or an exit code. */
   readonly exit: string | null;

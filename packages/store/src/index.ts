@@ -147,7 +147,7 @@ export {
   registerWorker,
   workersLost,
 } from "./workers.ts";
-export type { LiveWorker, SilentWorker, WorkerEntry, WorkerExit } from "./workers.ts";
+export type { LiveWorker, SilentWorker, WorkerDeath, WorkerEntry, WorkerExit } from "./workers.ts";
 export {
   changeSchedule,
   deleteSchedule,

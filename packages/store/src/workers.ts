@@ -102,11 +102,22 @@ const noteExit = `update workers set exit = $3
  * For whoever has started the process and has seen it end: what it held is taken over at once, and not
  * only when its beat has lapsed. Does nothing where the worker has taken its leave.
  */
-export async function noteDeath(db: Db, workerId: string, exit: string): Promise<void> {
-  await run(db, death, [workerId, exit]);
+export async function noteDeath(db: Db, workerId: string, death: WorkerDeath): Promise<void> {
+  await run(db, noteOf, [workerId, death.exit, death.peakBytes ?? null]);
 }
 
-const death = prepared("note_death", "update workers set exit = $2 where id = $1 and exit is null");
+export interface WorkerDeath {
+  /** A signal or an exit code, in words. */
+  readonly exit: string;
+  /** The most memory that it was seen to have; absent where nobody has looked. */
+  readonly peakBytes?: number | undefined;
+}
+
+const noteOf = prepared(
+  "note_death",
+  `update workers set exit = $2, rss_bytes = greatest(rss_bytes, $3::bigint)
+  where id = $1 and exit is null`,
+);
 
 /** What is said of an entry whose process has not died, and has another one now. */
 export const wentOn = "went on under another id";

@@ -16,11 +16,13 @@ export {
   withContext,
 } from "./log.ts";
 export {
+  type Count,
   type Counter,
   createMetrics,
   type Gauge,
   type Histogram,
   type Metrics,
+  type MetricsOptions,
 } from "./metrics.ts";
 export { type MetricSpec, metricTable } from "./metrics-table.ts";
 export { type MetricsServer, openMetricsServer } from "./metrics-server.ts";

@@ -41,7 +41,24 @@ export type Metrics = { readonly [K in keyof MetricTable]: MetricOf<MetricTable[
    * longer than two seconds leaves what it set last.
    */
   addSampler(sample: () => Promise<void> | void): void;
+  /** Adds what another process has counted. */
+  count(counts: readonly Count[]): void;
 };
+
+/** Something that happened once, for a counter or a histogram. */
+export interface Count {
+  /** Its key in the table. */
+  readonly metric: string;
+  readonly labels: Readonly<Record<string, string | number>>;
+  readonly value: number;
+}
+
+export interface MetricsOptions {
+  /** True when absent: with those of Node. */
+  readonly isWithDefaults?: boolean;
+  /** Gets each thing that is counted, too. */
+  readonly onCount?: ((count: Count) => void) | undefined;
+}
 
 /** Values of labels that users name, told apart per process and label. */
 const mostValues = 200;
@@ -50,14 +67,16 @@ const namedByUsers: ReadonlySet<string> = new Set(["workflow", "step", "task", "
 const samplerMs = 2_000;
 
 /** Creates the metrics of a process in a registry of their own, with those of Node beside them. */
-export function createMetrics(options: { readonly isWithDefaults?: boolean } = {}): Metrics {
+export function createMetrics({ isWithDefaults = true, onCount }: MetricsOptions = {}): Metrics {
   const registry = new Registry();
-  if (options.isWithDefaults ?? true) collectDefaultMetrics({ register: registry });
+  if (isWithDefaults) collectDefaultMetrics({ register: registry });
   const bound = boundValues();
   const samplers: (() => Promise<void> | void)[] = [];
-  const metrics = Object.fromEntries(
-    Object.entries(metricTable).map(([key, spec]) => [key, createMetric(spec, registry, bound)]),
-  );
+  const metrics: Record<string, AnyMetric> = {};
+  for (const [key, spec] of Object.entries(metricTable)) {
+    const metric = createMetric(spec, registry, bound);
+    metrics[key] = onCount === undefined ? metric : reporting(key, metric, onCount);
+  }
 
   const own = {
     contentType: registry.contentType,
@@ -68,6 +87,12 @@ export function createMetrics(options: { readonly isWithDefaults?: boolean } = {
     addSampler(sample: () => Promise<void> | void) {
       samplers.push(sample);
     },
+    count(counts: readonly Count[]) {
+      for (const { metric: key, labels, value } of counts) {
+        const metric = Object.hasOwn(metrics, key) ? metrics[key] : undefined;
+        (metric?.add ?? metric?.observe)?.(labels, value);
+      }
+    },
   };
   // The table is walked above, so each key has the metric that its row describes.
   return { ...metrics, ...own } as unknown as Metrics;
@@ -76,19 +101,26 @@ export function createMetrics(options: { readonly isWithDefaults?: boolean } = {
 type AnyLabels = Readonly<Record<string, string | number>>;
 type Bound = (labels: AnyLabels) => AnyLabels;
 
-function createMetric(spec: MetricSpec, registry: Registry, bound: Bound): unknown {
+interface AnyMetric {
+  readonly add?: (labels: AnyLabels, by?: number) => void;
+  readonly observe?: (labels: AnyLabels, value: number) => void;
+  readonly set?: (labels: AnyLabels, value: number) => void;
+  readonly replace?: Gauge<readonly string[]>["replace"];
+}
+
+function createMetric(spec: MetricSpec, registry: Registry, bound: Bound): AnyMetric {
   const { name, help, labels, buckets } = spec;
   const settings = { name, help, labelNames: [...labels], registers: [registry] };
   switch (spec.type) {
     case "counter": {
       const counter = new PromCounter(settings);
-      return { add: (values: AnyLabels, by = 1) => counter.inc(bound(values), by) };
+      return { add: (values, by = 1) => counter.inc(bound(values), by) };
     }
     case "gauge": {
       const gauge = new PromGauge(settings);
       return {
-        set: (values: AnyLabels, value: number) => gauge.set(bound(values), value),
-        replace(series: readonly { labels: AnyLabels; value: number }[]) {
+        set: (values, value) => gauge.set(bound(values), value),
+        replace(series) {
           gauge.reset();
           // Several may have become the same `(other)`: then they are one sum.
           for (const { labels: values, value } of series) gauge.inc(bound(values), value);
@@ -97,11 +129,25 @@ function createMetric(spec: MetricSpec, registry: Registry, bound: Bound): unkno
     }
     case "histogram": {
       const histogram = new PromHistogram({ ...settings, buckets: [...(buckets ?? [])] });
-      return {
-        observe: (values: AnyLabels, value: number) => histogram.observe(bound(values), value),
-      };
+      return { observe: (values, value) => histogram.observe(bound(values), value) };
     }
   }
+}
+
+/** What is set rather than counted is of this process alone. */
+function reporting(key: string, metric: AnyMetric, onCount: (count: Count) => void): AnyMetric {
+  const { add, observe } = metric;
+  const told =
+    (record: (labels: AnyLabels, value: number) => void) =>
+    (labels: AnyLabels, value = 1) => {
+      record(labels, value);
+      onCount({ metric: key, labels, value });
+    };
+  return {
+    ...metric,
+    ...(add && { add: told(add) }),
+    ...(observe && { observe: told(observe) }),
+  };
 }
 
 function boundValues(): Bound {

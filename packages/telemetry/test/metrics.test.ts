@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { createMetrics } from "../src/metrics.ts";
+import { type Count, createMetrics } from "../src/metrics.ts";
 import { type MetricSpec, metricTable } from "../src/metrics-table.ts";
 
 const table: [string, MetricSpec][] = Object.entries(metricTable);
@@ -134,3 +134,22 @@ function parse(text: string): Map<string, number> {
   }
   return samples;
 }
+
+test("what one process counts another adds, as if it had been counted there", async () => {
+  const counts: Count[] = [];
+  const cell = createMetrics({ isWithDefaults: false, onCount: (count) => counts.push(count) });
+  const worker = createMetrics({ isWithDefaults: false });
+  worker.steps.add({ task: "pay", outcome: "ok" });
+
+  cell.steps.add({ task: "pay", outcome: "ok" });
+  cell.steps.add({ task: "pay", outcome: "failed" }, 2);
+  cell.stepDuration.observe({ task: "pay" }, 0.25);
+  cell.waitingCalls.set({}, 7);
+  worker.count([...counts, { metric: "ofAnotherRelease", labels: {}, value: 1 }]);
+
+  const text = await worker.text();
+  expect(text).toContain('millrace_steps_total{task="pay",outcome="ok"} 2');
+  expect(text).toContain('millrace_steps_total{task="pay",outcome="failed"} 2');
+  expect(text).toContain('millrace_step_duration_seconds_sum{task="pay"} 0.25');
+  expect(text).not.toContain("millrace_waiting_calls 7");
+});

@@ -243,7 +243,7 @@ test("a worker whose process is known to have ended is dead at once, whatever it
   const snapshot = await claimedBy(dead);
   await claimedBy(alive);
 
-  await noteDeath(db, dead, "SIGSEGV");
+  await noteDeath(db, dead, { exit: "SIGSEGV" });
   const lapsed = await takeLapsedSteps(db, { lapseMs: 4_000, mostDeliveries: 5, limit: 10 });
 
   expect(lapsed).toMatchObject([{ isFree: true, instanceId: snapshot.id, lapses: 1 }]);

@@ -1,6 +1,6 @@
 // A task that does as its input says and tells the ledger of it. The ledger's answer may be held
 // back, which holds the task.
-import { existsSync } from "node:fs";
+import { closeSync, existsSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 
 /**
@@ -11,7 +11,7 @@ import { setTimeout as sleep } from "node:timers/promises";
  * @property {string} [error]  the name of that failure
  * @property {number} [deaths]  runs that end with the death of their worker
  * @property {number} [alone]  from which run on it does as the next two say
- * @property {boolean} [disconnects]  closes the channel to its parent, and then waits
+ * @property {boolean} [disconnects]  closes its cell's channel to the worker, and then waits
  * @property {boolean} [blocks]  keeps the event loop from turning for ever, from its first line on
  * @property {number} [exitCode]  how it dies; absent: by SIGKILL
  * @property {string} [deadlyWhile]  while there is this file, its worker dies of it
@@ -47,7 +47,7 @@ export const witness = {
     });
     const record = await tell(context, { kind: "run" }, stubborn ? undefined : signal);
     if (deliveries <= deaths || (deadlyWhile && existsSync(deadlyWhile))) die(exitCode);
-    if (deliveries >= alone && disconnects) process.disconnect();
+    if (deliveries >= alone && disconnects) closeSync(3);
     if (deliveries >= alone && disconnects) await sleep(60_000);
     if (stray) void Promise.reject(new Error("stray, as it was told"));
     if (blockMs) block(blockMs);

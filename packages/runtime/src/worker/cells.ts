@@ -1,11 +1,9 @@
-import { fork } from "node:child_process";
-import type { ChildProcess } from "node:child_process";
 import type { Running, StepJob } from "@millrace/queue";
 import { setTimeout as sleep } from "node:timers/promises";
 import { holdsAnything, lookAtOnce, noteDeath } from "@millrace/store";
 import type { Services } from "../services.ts";
-import type { Environment } from "../settings.ts";
-import { begunMessage, cellArgument } from "./cell.ts";
+import { openCell } from "./cell-process.ts";
+import type { CellProcess, CellProgram } from "./cell-process.ts";
 
 /**
  * Processes of this worker in which suspects run, one at a time each (decision 0015): steps under which
@@ -13,14 +11,17 @@ import { begunMessage, cellArgument } from "./cell.ts";
  *
  * ```
  *   worker                       cell
- *     │ fork ─────────────────▶  registers, beats, is a worker without a queue
+ *     │ spawn ────────────────▶  registers, beats, is a worker without a queue
  *     │ ◀──────────────── ready  │
  *     │ step ─────────────────▶
  *     │ ◀──────────────── begun  │ says under which id, and claims it
  *     │ ◀──────────────── taken  │ runs it, commits what came of it
- *     │ ◀───────────────── free  │
- *     │ disconnect ───────────▶  ends as by SIGTERM; so it does when the worker has died
+ *     │ ◀───────────────── free  │ and what is to be counted of it
+ *     │ end ──────────────────▶  ends as by SIGTERM; so it does when the worker has died
  * ```
+ *
+ * What a cell says carries a token, and there is no other way to end one politely: a step that could say
+ * that it is over, or have itself handed over, would get others into its cell, or come again for ever.
  */
 export interface Cells {
   /** Settles when the step is claimed, or was not there to be. @throws When no process can be had. */
@@ -34,23 +35,12 @@ export interface CellsOptions {
   readonly graceMs: number;
 }
 
-/** How this worker was started, and how its cells are. */
-export interface CellProgram {
-  /** A JavaScript file. */
-  readonly file: string;
-  readonly env: Environment;
-}
-
 /** A cell that has nothing to do ends after so long; to start one takes half a second. */
 const idleMs = 2_000;
 /** A cell that was asked to end takes its grace, and so long to say goodbye; then it is killed. */
 const goodbyeMs = 3_000;
-/** Between the end of a process's channel and the news of its death. */
-const dyingMs = 500;
 /** So often a busy cell is asked about: whether the step that it runs is still its own. */
 const lookMs = 2_000;
-/** A cell needs few connections: one step and what watches over it. */
-const poolSize = "2";
 
 /**
  * Once a suspect has died alone, it gets a process that no other has been in, and leaves none behind for
@@ -58,32 +48,37 @@ const poolSize = "2";
  */
 const deathsBeforeAlone = 2;
 
-export function openCells({ database, log }: Services, { program, graceMs }: CellsOptions): Cells {
-  const cells = new Set<Cell>();
-  const idle: Cell[] = [];
+export function openCells(
+  { database, log, metrics }: Services,
+  { program, graceMs }: CellsOptions,
+): Cells {
+  const cells = new Set<CellProcess>();
+  const idle: CellProcess[] = [];
+  const patienceMs = graceMs + goodbyeMs;
   let closing = false;
 
-  function open(): Cell {
-    const cell = openCell(program);
+  function open(): CellProcess {
+    const cell = openCell(program, metrics.count);
     cells.add(cell);
     void bury(cell);
     return cell;
   }
 
-  async function bury(cell: Cell): Promise<void> {
+  async function bury(cell: CellProcess): Promise<void> {
     const exit = await cell.exited;
     cells.delete(cell);
-    const { pid, workerId } = cell;
+    const { pid, workerId, peakBytes } = cell;
     log.debug({ pid, workerId, exit }, "a cell has ended");
     // Of one that has ended by itself there is no entry any more.
-    if (workerId !== undefined) await noteDeath(database.db, workerId, exit).catch(() => {});
+    if (workerId === undefined) return;
+    await noteDeath(database.db, workerId, { exit, peakBytes }).catch(() => {});
   }
 
   /**
    * A step whose row says that it has ended, or is another's, has the grace to notice. One that blocks its
    * process never does, and would keep the cell for good; it is killed, and nobody dies of that.
    */
-  function watchOver(cell: Cell): () => void {
+  function watchOver(cell: CellProcess): () => void {
     const stopped = new AbortController();
     const look = async () => {
       let lostSince: number | undefined;
@@ -91,8 +86,7 @@ export function openCells({ database, log }: Services, { program, graceMs }: Cel
         await sleep(lookMs, undefined, { signal: stopped.signal });
         const holds = await holdsSomething(cell);
         lostSince = holds ? undefined : (lostSince ?? performance.now());
-        if (lostSince === undefined || performance.now() - lostSince < graceMs + goodbyeMs)
-          continue;
+        if (lostSince === undefined || performance.now() - lostSince < patienceMs) continue;
         log.warn({ pid: cell.pid }, "a step that has ended keeps its process busy: killing it");
         return cell.kill();
       }
@@ -103,23 +97,31 @@ export function openCells({ database, log }: Services, { program, graceMs }: Cel
     return () => stopped.abort();
   }
 
-  /** As long as it has not begun, or nobody can be asked, it does. */
-  async function holdsSomething({ workerId }: Cell): Promise<boolean> {
-    if (workerId === undefined) return true;
+  /** As long as nobody can be asked, it does. */
+  async function holdsSomething({ workerId }: CellProcess): Promise<boolean> {
+    // A step is begun at once, unless the process stands still.
+    if (workerId === undefined) return false;
     return holdsAnything(database.db, workerId).catch(() => true);
   }
 
-  function takeIdle(): Cell | undefined {
+  function takeIdle(): CellProcess | undefined {
     const cell = idle.pop();
     cell?.keep();
     return cell?.isOver === true ? takeIdle() : cell;
   }
 
-  async function over(cell: Cell, freed: Promise<boolean>, isReusable: boolean): Promise<void> {
+  async function over(
+    cell: CellProcess,
+    freed: Promise<boolean>,
+    isReusable: boolean,
+  ): Promise<void> {
     if (!(await freed) || closing) return;
-    if (!isReusable) return cell.end();
+    if (!isReusable) return cell.endWithin(patienceMs);
     idle.push(cell);
-    cell.endUnlessKept(idleMs, () => idle.splice(idle.indexOf(cell), 1));
+    cell.endUnlessKept(idleMs, () => {
+      idle.splice(idle.indexOf(cell), 1);
+      void cell.endWithin(patienceMs);
+    });
   }
 
   return {
@@ -130,7 +132,7 @@ export function openCells({ database, log }: Services, { program, graceMs }: Cel
       if (await cell.ready) {
         // Both answers may come at once.
         const freed = cell.said("free");
-        cell.send({ kind: "step", job, jobId });
+        cell.run(job, jobId);
         const stopWatching = watchOver(cell);
         void freed.then(stopWatching);
         // Never where the step blocks the process from its first line on.
@@ -144,110 +146,7 @@ export function openCells({ database, log }: Services, { program, graceMs }: Cel
     },
     async close() {
       closing = true;
-      await Promise.all([...cells].map((cell) => cell.endWithin(graceMs + goodbyeMs)));
+      await Promise.all([...cells].map((cell) => cell.endWithin(patienceMs)));
     },
   };
-}
-
-interface Cell {
-  readonly pid: number | undefined;
-  /** Under which it has begun its last step. */
-  readonly workerId: string | undefined;
-  /** False where it has ended before it was. */
-  readonly ready: Promise<boolean>;
-  /** Settles when its process is gone, with a signal or an exit code in words. */
-  readonly exited: Promise<string>;
-  readonly isOver: boolean;
-  send(message: object): void;
-  /** Whether it says so; false when it ends instead. */
-  said(what: "taken" | "free"): Promise<boolean>;
-  end(): void;
-  kill(): void;
-  endWithin(ms: number): Promise<void>;
-  endUnlessKept(ms: number, whenEnding: () => void): void;
-  keep(): void;
-}
-
-function openCell({ file, env }: CellProgram): Cell {
-  const child = fork(file, [cellArgument], {
-    env: { ...env, MILLRACE_POOL_SIZE: poolSize, MILLRACE_METRICS_PORT: "" },
-    stdio: ["ignore", "inherit", "inherit", "ipc"],
-  });
-  let isAsked = false;
-  let isSevered = false;
-  const exited = exitOf(child).then((exit) =>
-    isSevered && exit === "SIGKILL" ? "it had closed the channel to its worker" : exit,
-  );
-  const kill = () => void child.kill("SIGKILL");
-  // Its step has closed the channel, if it still runs a moment later. It would hand the step over, again and again.
-  child.once("disconnect", () => {
-    setTimeout(() => {
-      if (isAsked || child.exitCode !== null || child.signalCode !== null) return;
-      isSevered = true;
-      kill();
-    }, dyingMs);
-  });
-  let workerId: string | undefined;
-  child.on("message", (message) => {
-    const begun = begunMessage.safeParse(message);
-    if (begun.success) ({ workerId } = begun.data);
-  });
-  let idling: NodeJS.Timeout | undefined;
-  const said = (what: string) => Promise.race([heard(child, what), exited.then(() => false)]);
-  const end = () => {
-    isAsked = true;
-    if (child.connected) child.disconnect();
-  };
-
-  return {
-    pid: child.pid,
-    get workerId() {
-      return workerId;
-    },
-    ready: said("ready"),
-    exited,
-    get isOver() {
-      return !child.connected || child.exitCode !== null || child.signalCode !== null;
-    },
-    // One that has just died is heard of by its exit.
-    send: (message) => void child.send(message, () => {}),
-    said,
-    end,
-    kill,
-    async endWithin(ms) {
-      end();
-      const lastResort = setTimeout(kill, ms);
-      await exited;
-      clearTimeout(lastResort);
-    },
-    endUnlessKept(ms, whenEnding) {
-      idling = setTimeout(() => {
-        whenEnding();
-        end();
-      }, ms);
-    },
-    keep: () => clearTimeout(idling),
-  };
-}
-
-function exitOf(child: ChildProcess): Promise<string> {
-  return new Promise((resolve) => {
-    child.once("exit", (code, signal) => resolve(signal ?? `exit code ${code}`));
-    child.on("error", (error) => {
-      // Any other is of a message or signal to one that has ended.
-      if (child.pid === undefined) resolve(error.message);
-    });
-  });
-}
-
-function heard(child: ChildProcess, what: string): Promise<true> {
-  return new Promise((resolve) => {
-    const listener = (message: unknown) => {
-      if (typeof message !== "object" || message === null) return;
-      if (!("kind" in message) || message.kind !== what) return;
-      child.off("message", listener);
-      resolve(true);
-    };
-    child.on("message", listener);
-  });
 }

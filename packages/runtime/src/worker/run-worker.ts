@@ -22,9 +22,10 @@ import { advanceInstance } from "./advance-instance.ts";
 import { openBeatThread } from "./beat.ts";
 import { builtInTasks } from "./built-in-tasks.ts";
 import { carryOn } from "./carry-on.ts";
-import { takeFromParent } from "./cell.ts";
+import { takeFromKeeper } from "./cell.ts";
+import type { Keeper } from "./cell.ts";
+import type { CellProgram } from "./cell-process.ts";
 import { openCells } from "./cells.ts";
-import type { CellProgram } from "./cells.ts";
 import type { Held } from "./held.ts";
 import { openHoldings } from "./holdings.ts";
 import { loadTasks } from "./load-tasks.ts";
@@ -49,8 +50,8 @@ export interface WorkerOptions {
   readonly program?: CellProgram;
   /** Such processes that it has at a time for each of its queues; one when absent. */
   readonly cells?: number;
-  /** Whether this is such a process: it takes steps from the one that started it, and from nobody else. */
-  readonly isCell?: boolean;
+  /** Of such a process: it takes steps from the worker that started it, and from nobody else. */
+  readonly keeper?: Keeper;
 }
 
 /** A cell whose worker has died ends itself; only one whose step blocks it does not, and is killed. */
@@ -71,11 +72,11 @@ export async function runWorker(
   services: Services,
   options: WorkerOptions,
 ): Promise<RunningWorker> {
-  const { concurrency, graceMs, program, isCell = false } = options;
+  const { concurrency, graceMs, program, keeper } = options;
   // A cell carries nothing on, since it serves no queue.
-  const queues = isCell ? [] : options.queues;
+  const queues = keeper === undefined ? options.queues : [];
   const { database, queue, log } = services;
-  const beat = openBeatThread(services, isCell ? { orphanMs: graceMs + orphanMarginMs } : {});
+  const beat = openBeatThread(services, keeper && { orphanMs: graceMs + orphanMarginMs });
   const registry = taskRegistry([...builtInTasks, ...(await loadTasks(options.tasks))]);
   const holdings = openHoldings();
   const progress = openProgress(services);
@@ -114,8 +115,8 @@ export async function runWorker(
   const advance = guarded(services, (job: AdvanceJob, jobId) =>
     advanceInstance(worker, job, jobId),
   );
-  const consumers: Consumer[] = isCell
-    ? [takeFromParent(worker, runHere)]
+  const consumers: Consumer[] = keeper
+    ? [takeFromKeeper(keeper, worker, runHere)]
     : [
         ...queues.flatMap((name) => [
           queue.consumeSteps(name, { concurrency }, runHere),

@@ -1,0 +1,89 @@
+import { join } from "node:path";
+import type { Count } from "@millrace/telemetry";
+import { eventually } from "@millrace/testkit";
+import { expect, test, type TestContext } from "vitest";
+import { openCell } from "../src/worker/cell-process.ts";
+import type { CellProcess } from "../src/worker/cell-process.ts";
+
+// One process each, against whatever a step does to the one that it runs in. With a database, and as a
+// worker that goes on: test/faults/suspects.test.ts.
+
+test.concurrent("a cell tells how far it is with a step and what it has counted, ends when it is asked to, and leaves its step no parent to talk to", async (context) => {
+  const { cell, counts } = await open(context);
+
+  const freed = run(cell, "complete");
+
+  expect(await freed).toBe(true);
+  expect(cell.workerId).toBe("worker");
+  expect(counts).toEqual([{ metric: "steps", labels: { send: "undefined" }, value: 1 }]);
+  await cell.endWithin(10_000);
+  expect(await cell.exited).toBe("exit code 0");
+});
+
+test.concurrent("C16: what a step writes into its cell's channel is not heard, and no signal has the cell end", async (context) => {
+  const { cell, counts } = await open(context);
+  let isFree = false;
+
+  const freed = run(cell, "forge").finally(() => (isFree = true));
+  await eventually("the beginning", () => cell.workerId);
+
+  expect([cell.workerId, isFree]).toEqual(["worker", false]);
+  expect(await freed).toBe(true);
+  expect([cell.workerId, cell.isOver, counts]).toEqual(["worker", false, []]);
+});
+
+test.concurrent.for(["closeChannel", "flood"])(
+  "C16: a step that makes its cell's channel useless dies with it (%s)",
+  async (deed, context) => {
+    const { cell } = await open(context);
+
+    expect(await run(cell, deed)).toBe(false);
+    expect(await cell.exited).toBe("it had closed the channel to its worker");
+  },
+);
+
+test.concurrent("C16: a step that crashes its process, or uses up its memory, dies with it, and how much it had is known", async (context) => {
+  const [crashing, growing] = await Promise.all([
+    open(context),
+    open(context, ["--max-old-space-size=128"]),
+  ]);
+
+  const freed = await Promise.all([run(crashing.cell, "crash"), run(growing.cell, "allocate")]);
+
+  expect(freed).toEqual([false, false]);
+  expect(await crashing.cell.exited).toBe("SIGSEGV");
+  expect(await growing.cell.exited).toBe("SIGABRT");
+  // Where there is no /proc nobody knows.
+  const known = process.platform === "linux" ? 100_000_000 : Number.NEGATIVE_INFINITY;
+  expect(growing.cell.peakBytes ?? 0).toBeGreaterThan(known);
+});
+
+test.concurrent("C16: a cell that stands still is killed by whoever has started it", async (context) => {
+  const { cell } = await open(context);
+
+  const freed = run(cell, "stand");
+  await eventually("the beginning", () => cell.workerId);
+  await cell.endWithin(100);
+
+  expect(await freed).toBe(false);
+  expect(await cell.exited).toBe("SIGKILL");
+});
+
+async function open(
+  { onTestFinished }: TestContext,
+  options: readonly string[] = [],
+): Promise<{ readonly cell: CellProcess; readonly counts: readonly Count[] }> {
+  const counts: Count[] = [];
+  const file = join(import.meta.dirname, "support/cell.mjs");
+  const cell = openCell({ file, options, env: process.env }, (some) => counts.push(...some));
+  onTestFinished(() => cell.endWithin(0));
+  expect(await cell.ready).toBe(true);
+  return { cell, counts };
+}
+
+async function run(cell: CellProcess, taskId: string): Promise<boolean> {
+  const freed = cell.said("free");
+  const job = { tenantId: "t", instanceId: "i", path: "p", iteration: 1, attempt: 1, fence: 1 };
+  cell.run({ ...job, taskId }, "job");
+  return freed;
+}
