@@ -16,7 +16,7 @@ const deeds = {
     forged({ kind: "free", counts: [], token: "forged" });
     process.kill(process.pid, "SIGTERM");
     process.emit("disconnect");
-    await sleep(100);
+    keeper.count({ metric: "steps", labels: {}, value: 1 });
   },
   async closeChannel() {
     closeSync(channel);
