@@ -66,6 +66,11 @@ function reasonView(reason: Reason, status: string): WhyReasonView {
     case "NO_WORKER_FOR_QUEUE":
     case "QUEUED":
       return { ...reason, message, since: time(reason.since), workers: [...reason.workers] };
+    case "QUEUED_ALONE": {
+      const { since, workers, running } = reason;
+      const lists = { workers: [...workers], running: [...running] };
+      return { ...reason, ...lists, message, since: time(since) };
+    }
   }
 }
 
@@ -92,6 +97,8 @@ function messageOf(reason: Reason, status: string): string {
       return `Step ${placeOf(reason)} is queued since ${reason.since.toISOString()}, and no live worker serves queue ${reason.queue}.`;
     case "QUEUED":
       return `Step ${placeOf(reason)} is queued on ${reason.queue} since ${reason.since.toISOString()}; ${reason.workers.length} live workers can take it.`;
+    case "QUEUED_ALONE":
+      return aloneText(reason);
     case "RUNNING":
       return `Step ${placeOf(reason)} runs on worker ${reason.workerId ?? "?"} since ${time(reason.since) ?? "now"}, attempt ${reason.attempt}.`;
     case "WORKER_LOST":
@@ -120,6 +127,17 @@ function deadLetterText({ stepId, deadLetterId, isCompensation }: ReasonOf<"DEAD
   return isCompensation
     ? `Step ${stepId}, which undoes another one, killed its workers: retry ${letter}, or discard it to go on with the others and count it as failed.`
     : `Step ${stepId} killed its workers and failed the instance: retry ${letter}, or discard it to have undone what was done.`;
+}
+
+function aloneText(reason: ReasonOf<"QUEUED_ALONE">): string {
+  const { queue, since, deaths, workers, cells, taken, running } = reason;
+  const waits = `Step ${placeOf(reason)} is queued on ${queue} since ${since.toISOString()} to run alone, in a process of its own: ${deaths} workers have died under it.`;
+  const there = `The live workers that can take it, ${workers.length} of them, have ${cells} such processes at most`;
+  if (taken < cells)
+    return `${waits} ${there}, and ${taken} of them are taken: it is about to run.`;
+  const steps = running.map(({ stepId, instanceId }) => `${stepId} of instance ${instanceId}`);
+  const which = steps.length === 0 ? "" : `, among them ${steps.join(", ")}`;
+  return `${waits} ${there}, and ${taken} steps run so now${which}. It waits for one of them to end; with a higher MILLRACE_CELLS, or more workers, it would not have to.`;
 }
 
 function limitText({ limitKey, limit, taken, position, queued, since }: ReasonOf<"LIMIT">): string {

@@ -78,6 +78,7 @@ function step(more: Partial<StepRead>): StepRead {
     status: "COMPLETED",
     attempt: 1,
     deliveries: 1,
+    lapses: 0,
     taskId: "t",
     queue: "default",
     compensates: null,

@@ -13,6 +13,7 @@ export const WHY_KINDS = [
   "NO_WORKER_KNOWS_TASK",
   "NO_WORKER_FOR_QUEUE",
   "QUEUED",
+  "QUEUED_ALONE",
   "RUNNING",
   "WORKER_LOST",
   "AWAITED",
@@ -82,13 +83,28 @@ export const WhyReasonView = z
       .optional()
       .meta({ description: "LIMIT: which one, such as `type:<workflowId>`" }),
     limit: z.int().optional().meta({ description: "LIMIT: slots that there are" }),
-    taken: z.int().optional().meta({ description: "LIMIT: slots that are taken" }),
+    taken: z
+      .int()
+      .optional()
+      .meta({ description: "LIMIT: slots that are taken; QUEUED_ALONE: steps that run alone" }),
     position: z
       .int()
       .nullable()
       .optional()
       .meta({ description: "LIMIT: place in the queue, from 1; null: it has its slot" }),
     queued: z.int().optional().meta({ description: "LIMIT: how many wait, this one among them" }),
+    deaths: z
+      .int()
+      .optional()
+      .meta({ description: "QUEUED_ALONE: workers that have died under it in this attempt" }),
+    cells: z.int().optional().meta({
+      description:
+        "QUEUED_ALONE: processes that these workers have for such steps of its queue, at most",
+    }),
+    running: z
+      .array(z.object({ instanceId: InstanceId, stepId: z.string() }))
+      .optional()
+      .meta({ description: "QUEUED_ALONE: steps that run in them, the first few" }),
     by: z.string().optional().meta({ description: "PAUSED: who asked for it" }),
     reason: z.string().nullable().optional(),
     held: z

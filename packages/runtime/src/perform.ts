@@ -83,7 +83,7 @@ export async function enqueue(services: Services, jobs: readonly StepToAdd[]): P
  * A step under which so many workers have died is a suspect: from then on each of its deliveries of this
  * attempt has a process for itself, so that it takes nobody along, and dies of nobody else's doing.
  */
-const suspectLapses = 2;
+export const suspectLapses = 2;
 
 /**
  * Jobs for executions that have none any more, or go to another worker. Nobody else adds jobs for an

@@ -19,7 +19,7 @@ test.concurrent("a cell tells how far it is with a step and what it has counted,
   expect(await cell.exited).toBe("exit code 0");
 });
 
-test.concurrent("C16: what a step writes into its cell's channel is not heard, and no signal has the cell end", async (context) => {
+test.concurrent("C16: what a step writes into its cell's channel is not heard", async (context) => {
   const { cell, freed } = await open(context);
 
   expect(await run(cell, "forge")).toBe(true);

@@ -1,6 +1,6 @@
 import { readFile } from "node:fs/promises";
 import { resolve } from "node:path";
-import { parseSettings, SETTINGS, SettingsError } from "../src/settings.ts";
+import { parseSettings, type Program, SETTINGS, SettingsError } from "../src/settings.ts";
 import { expect, test } from "vitest";
 
 const DATABASE_URL = "postgres://millrace:secret@localhost:5432/millrace";
@@ -71,6 +71,18 @@ test("every problem is named at once, and no password with it", () => {
   expect(message).not.toContain("hunter2");
 });
 
+test("a worker has at least one process for steps that run alone, and says so beside whatever else is wrong", () => {
+  for (const MILLRACE_CELLS of ["0", "-1", "101", "2.5", "two"]) {
+    const env = { DATABASE_URL, MILLRACE_CELLS, MILLRACE_CONCURRENCY: "0" };
+    expect(() => parseSettings(env, "api")).not.toThrow();
+    expect(refusal(env, "worker").problems).toEqual([
+      'MILLRACE_CONCURRENCY: "0" is not a whole number from 1 to 1000',
+      `MILLRACE_CELLS: "${MILLRACE_CELLS}" is not a whole number from 1 to 100`,
+    ]);
+  }
+  expect(parseSettings({ DATABASE_URL, MILLRACE_CELLS: " 7 " }, "worker").cells).toBe(7);
+});
+
 test("without a database a program does not start", () => {
   expect(refusal({}).problems).toEqual(["DATABASE_URL is missing; it must be a postgres:// URL"]);
 });
@@ -97,9 +109,9 @@ test("docs/settings.md and .env.example are what the table says", async () => {
   }
 });
 
-function refusal(env: Readonly<Record<string, string>>): SettingsError {
+function refusal(env: Readonly<Record<string, string>>, program: Program = "api"): SettingsError {
   try {
-    parseSettings(env, "api");
+    parseSettings(env, program);
   } catch (error) {
     if (error instanceof SettingsError) return error;
     throw error;

@@ -23,6 +23,7 @@ export function instanceReadOf({ decision, at, create }: Commit): InstanceRead {
       status: row.status,
       attempt: row.attempt,
       deliveries: 0,
+      lapses: 0,
       taskId: row.taskId,
       queue: row.queue,
       compensates: row.compensates,

@@ -145,9 +145,17 @@ export {
   noteDeath,
   noteWorkerExit,
   registerWorker,
+  runningSuspects,
   workersLost,
 } from "./workers.ts";
-export type { LiveWorker, SilentWorker, WorkerDeath, WorkerEntry, WorkerExit } from "./workers.ts";
+export type {
+  LiveWorker,
+  SilentWorker,
+  Suspect,
+  WorkerDeath,
+  WorkerEntry,
+  WorkerExit,
+} from "./workers.ts";
 export {
   changeSchedule,
   deleteSchedule,

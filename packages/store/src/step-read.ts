@@ -12,6 +12,8 @@ export interface StepRead {
   readonly status: StepStatus;
   readonly attempt: number;
   readonly deliveries: number;
+  /** Deliveries of this attempt that ended with the silence of their worker. */
+  readonly lapses: number;
   readonly taskId: string | null;
   readonly queue: string | null;
   /** Execution key of what a compensation step undoes; null for any other step. */
@@ -42,6 +44,7 @@ export interface StepRow extends OfInstance {
   readonly status: string;
   readonly attempt: number;
   readonly deliveries: number;
+  readonly lapses: number;
   readonly task_id: string | null;
   readonly queue: string | null;
   readonly compensates: string | null;
@@ -65,7 +68,7 @@ export interface OfInstance {
 }
 
 export const stepColumns = `s.tenant_id, s.instance_id, s.step_id, s.path, s.iteration, s.type,
-    s.status, s.attempt, s.deliveries, s.task_id, s.queue, s.compensates, s.output::text as output,
+    s.status, s.attempt, s.deliveries, s.lapses, s.task_id, s.queue, s.compensates, s.output::text as output,
     s.error::text as error, s.completion, s.created_at, s.started_at, s.completed_at, s.retry_at,
     s.worker_id, s.awaited, s.blocked, s.progress::text as progress, s.items::text as items`;
 
@@ -79,6 +82,7 @@ export function stepReadOf(row: StepRow, children: ReadonlyMap<string, ChildLink
     status: row.status as StepStatus,
     attempt: row.attempt,
     deliveries: row.deliveries,
+    lapses: row.lapses,
     taskId: row.task_id,
     queue: row.queue,
     compensates: row.compensates,

@@ -266,6 +266,7 @@ export interface WorkersTable {
   readonly started_at: GeneratedTime;
   readonly beat_at: GeneratedTime;
   readonly rss_bytes: Generated<number | null>;
+  readonly cells: Generated<number | null>;
   readonly exit: Generated<string | null>;
 }
 

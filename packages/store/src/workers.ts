@@ -10,6 +10,8 @@ export interface WorkerEntry {
   readonly pid: number;
   readonly tasks: readonly string[];
   readonly queues: readonly string[];
+  /** Steps that it runs alone at a time for each of its queues, where it says so. */
+  readonly cells?: number | null;
 }
 
 export interface LiveWorker extends WorkerEntry {
@@ -26,6 +28,7 @@ export async function registerWorker(db: Db, worker: WorkerEntry): Promise<void>
       pid: worker.pid,
       tasks: [...worker.tasks],
       queues: [...worker.queues],
+      cells: worker.cells ?? null,
     })
     .execute();
 }
@@ -149,12 +152,13 @@ const forgetDead = prepared(
 
 export async function liveWorkers(db: Db): Promise<readonly LiveWorker[]> {
   const rows = await run<LiveRow>(db, live, []);
-  return rows.map(({ id, host, pid, tasks, queues, started_at, beat_at }) => ({
+  return rows.map(({ id, host, pid, tasks, queues, cells, started_at, beat_at }) => ({
     id,
     host,
     pid,
     tasks,
     queues,
+    cells,
     startedAt: started_at,
     beatAt: beat_at,
   }));
@@ -166,15 +170,56 @@ interface LiveRow {
   readonly pid: number;
   readonly tasks: readonly string[];
   readonly queues: readonly string[];
+  readonly cells: number | null;
   readonly started_at: Date;
   readonly beat_at: Date;
 }
 
 const live = prepared(
   "live_workers",
-  `select id, host, pid, tasks, queues, started_at, beat_at from workers
+  `select id, host, pid, tasks, queues, cells, started_at, beat_at from workers
   where beat_at > clock_timestamp() - interval '${staleBeatMs} ms' and exit is null
   order by started_at, id`,
+);
+
+/** A step that live workers run although so many have died under it. */
+export interface Suspect {
+  readonly tenantId: string;
+  readonly instanceId: string;
+  readonly stepId: string;
+  readonly queue: string;
+}
+
+/** Those that began first, first. */
+export async function runningSuspects(
+  db: Db,
+  leastDeaths: number,
+  limit: number,
+): Promise<readonly Suspect[]> {
+  const rows = await run<SuspectRow>(db, suspects, [leastDeaths, limit]);
+  return rows.map(({ tenant_id, instance_id, step_id, queue }) => ({
+    tenantId: tenant_id,
+    instanceId: instance_id,
+    stepId: step_id,
+    queue,
+  }));
+}
+
+interface SuspectRow {
+  readonly tenant_id: string;
+  readonly instance_id: string;
+  readonly step_id: string;
+  readonly queue: string;
+}
+
+const suspects = prepared(
+  "running_suspects",
+  `select s.tenant_id, s.instance_id, s.step_id, s.queue
+  from workers w join step_executions s on s.worker_id = w.id and s.status = 'RUNNING'
+  where w.beat_at > clock_timestamp() - interval '${staleBeatMs} ms' and w.exit is null
+    and s.lapses >= $1
+  order by s.started_at, s.instance_id
+  limit $2`,
 );
 
 /** The queues that workers have served, those included that are gone for a while. */

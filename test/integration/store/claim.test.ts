@@ -237,20 +237,21 @@ test("a step that has killed too many workers is shown and not handed on", async
   expect(await rowOf(snapshot)).toMatchObject({ status: "RUNNING", fence: 1 });
 });
 
-test("a worker whose process is known to have ended is dead at once, whatever its last beat", async () => {
+test("a worker whose process is known to have ended is dead at once, whatever its last beat, and may be known to have had more memory than at that", async () => {
   const { db } = database;
   const [dead, alive] = [await startWorker(), await startWorker()];
   const snapshot = await claimedBy(dead);
   await claimedBy(alive);
 
-  await noteDeath(db, dead, { exit: "SIGSEGV" });
+  await sql`update workers set rss_bytes = 50 where id = ${dead}`.execute(db);
+  await noteDeath(db, dead, { exit: "SIGSEGV", peakBytes: 5_000_000_000 });
   const lapsed = await takeLapsedSteps(db, { lapseMs: 4_000, mostDeliveries: 5, limit: 10 });
 
   expect(lapsed).toMatchObject([{ isFree: true, instanceId: snapshot.id, lapses: 1 }]);
-  const log = await sql<{ exit: string }>`
-    select lapse_log -> 0 ->> 'exit' as exit from step_executions
-    where instance_id = ${snapshot.id}`.execute(db);
-  expect(log.rows).toEqual([{ exit: "SIGSEGV" }]);
+  const log = await sql`
+    select lapse_log -> 0 -> 'exit' as exit, lapse_log -> 0 -> 'rssBytes' as bytes
+    from step_executions where instance_id = ${snapshot.id}`.execute(db);
+  expect(log.rows).toEqual([{ exit: "SIGSEGV", bytes: 5_000_000_000 }]);
 });
 
 test("workers that were only silent, and have gone on, are no deaths", async () => {

@@ -13,6 +13,7 @@ import { setTimeout as sleep } from "node:timers/promises";
  * @property {number} [alone]  from which run on it does as the next two say
  * @property {boolean} [disconnects]  closes its cell's channel to the worker, and then waits
  * @property {boolean} [blocks]  keeps the event loop from turning for ever, from its first line on
+ * @property {Record<number, string>} [signals]  what a run sends its process, by its number, once it has told
  * @property {number} [exitCode]  how it dies; absent: by SIGKILL
  * @property {string} [deadlyWhile]  while there is this file, its worker dies of it
  * @property {number} [bytes]  how large its output is, about
@@ -31,6 +32,7 @@ export const witness = {
       error = "Failed",
       deaths = 0,
       exitCode,
+      signals = {},
       alone = Number.POSITIVE_INFINITY,
       disconnects,
       blocks,
@@ -47,6 +49,7 @@ export const witness = {
     });
     const record = await tell(context, { kind: "run" }, stubborn ? undefined : signal);
     if (deliveries <= deaths || (deadlyWhile && existsSync(deadlyWhile))) die(exitCode);
+    if (signals[deliveries]) process.kill(process.pid, signals[deliveries]);
     if (deliveries >= alone && disconnects) closeSync(3);
     if (deliveries >= alone && disconnects) await sleep(60_000);
     if (stray) void Promise.reject(new Error("stray, as it was told"));

@@ -57,6 +57,23 @@ export type Reason =
       readonly workers: readonly string[];
     } & AtStep)
   | ({
+      /** Workers have died under it, so that it waits for a process of its own. */
+      readonly kind: "QUEUED_ALONE";
+      readonly taskId: string;
+      readonly queue: string;
+      readonly since: Date;
+      /** How many. */
+      readonly deaths: number;
+      /** Live workers that could take it. */
+      readonly workers: readonly string[];
+      /** Such processes that these have for its queue, at most. */
+      readonly cells: number;
+      /** Steps that run in them. */
+      readonly taken: number;
+      /** Those of them that are of its own tenant: the first few. */
+      readonly running: readonly { readonly instanceId: string; readonly stepId: string }[];
+    } & AtStep)
+  | ({
       readonly kind: "RUNNING" | "WORKER_LOST" | "AWAITED";
       readonly taskId: string;
       readonly workerId: string | null;

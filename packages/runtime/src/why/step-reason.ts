@@ -1,12 +1,21 @@
-import type { InstanceRead, LiveWorker, StepRead } from "@millrace/store";
+import type { InstanceRead, LiveWorker, StepRead, Suspect } from "@millrace/store";
+import { suspectLapses } from "../perform.ts";
 import type { AtStep, Reason } from "./reason.ts";
+
+/** What is known beside the instance. */
+export interface Surroundings {
+  readonly workers: readonly LiveWorker[];
+  /** What runs alone now, where it matters: `waitsAlone`. */
+  readonly suspects: readonly Suspect[];
+}
 
 /** Of a step that is not an event wait; undefined where it has ended. */
 export function stepReason(
   step: StepRead,
   read: InstanceRead,
-  workers: readonly LiveWorker[],
+  surroundings: Surroundings,
 ): Reason | undefined {
+  const { workers } = surroundings;
   const { taskId, type, status } = step;
   if (type === "DELAY" && status === "WAITING") {
     const until = dueAt(read, step, "delay") ?? dueAt(read, step, "total");
@@ -19,7 +28,12 @@ export function stepReason(
   if (type === "SUB_WORKFLOW" && status === "WAITING") return childReason(step, read);
   if (taskId === null) return undefined;
   if (status === "RUNNING") return runningReason(step, taskId, read, workers);
-  return status === "PENDING" ? pendingReason(step, taskId, workers) : undefined;
+  return status === "PENDING" ? pendingReason(step, taskId, read, surroundings) : undefined;
+}
+
+/** Whether workers have died under it, so that it waits for a process of its own. */
+export function waitsAlone({ status, lapses }: StepRead): boolean {
+  return status === "PENDING" && lapses >= suspectLapses;
 }
 
 function childReason(step: StepRead, read: InstanceRead): Reason | undefined {
@@ -59,14 +73,38 @@ function runningReason(
   };
 }
 
-function pendingReason(step: StepRead, taskId: string, workers: readonly LiveWorker[]): Reason {
+function pendingReason(
+  step: StepRead,
+  taskId: string,
+  read: InstanceRead,
+  { workers, suspects }: Surroundings,
+): Reason {
   const queue = step.queue ?? "default";
   const serving = workers.filter(({ queues }) => queues.includes(queue));
-  const able = serving.filter(({ tasks }) => tasks.includes(taskId)).map(({ id }) => id);
+  const able = serving.filter(({ tasks }) => tasks.includes(taskId));
   const none = serving.length === 0 ? "NO_WORKER_FOR_QUEUE" : "NO_WORKER_KNOWS_TASK";
-  const kind = able.length > 0 ? "QUEUED" : none;
-  return { ...placeOf(step), kind, taskId, queue, since: step.createdAt, workers: able };
+  const common = {
+    ...placeOf(step),
+    taskId,
+    queue,
+    since: step.createdAt,
+    workers: able.map(({ id }) => id),
+  };
+  if (able.length === 0) return { ...common, kind: none };
+  if (!waitsAlone(step)) return { ...common, kind: "QUEUED" };
+  const running = suspects.filter((each) => each.queue === queue);
+  const own = running.filter(({ tenantId }) => tenantId === read.snapshot.tenantId);
+  return {
+    ...common,
+    kind: "QUEUED_ALONE",
+    deaths: step.lapses,
+    cells: able.reduce((sum, { cells }) => sum + (cells ?? 0), 0),
+    taken: running.length,
+    running: own.slice(0, suspectsShown).map(({ instanceId, stepId }) => ({ instanceId, stepId })),
+  };
 }
+
+const suspectsShown = 5;
 
 interface Place {
   readonly path: string;

@@ -5,6 +5,7 @@ import {
   liveWorkers,
   queuePlace,
   readInstance,
+  runningSuspects,
   typeLimitKey,
 } from "@millrace/store";
 import type { InstanceRead } from "@millrace/store";
@@ -12,7 +13,8 @@ import { InstanceNotFoundError } from "../errors.ts";
 import { limitOf } from "../instances/limit.ts";
 import type { Caller, Services } from "../services.ts";
 import type { Reason } from "./reason.ts";
-import { stepReason } from "./step-reason.ts";
+import { suspectLapses } from "../perform.ts";
+import { stepReason, waitsAlone } from "./step-reason.ts";
 import { waitReason } from "./wait-reason.ts";
 
 /** Why an instance is not moving: one reason for each thing that it stands at. */
@@ -25,6 +27,8 @@ export interface Why {
 
 /** Waits that are explained in full. */
 const waitsExplained = 20;
+/** Steps that run alone and are counted, where one waits to. */
+const mostSuspects = 1_000;
 
 /** @throws InstanceNotFoundError */
 export async function whyInstance(
@@ -48,9 +52,12 @@ export async function whyInstance(
     liveWorkers(db),
     services.definitions.get(tenantId, workflowId, workflowVersion),
   ]);
+  const isAlone = read.steps.some(waitsAlone);
+  const suspects = isAlone ? await runningSuspects(db, suspectLapses, mostSuspects) : [];
+  const surroundings = { workers, suspects };
   if (snapshot.pause !== null) {
     const running = read.steps.filter(({ status }) => status === "RUNNING");
-    const reasons = running.flatMap((step) => stepReason(step, read, workers) ?? []);
+    const reasons = running.flatMap((step) => stepReason(step, read, surroundings) ?? []);
     return { snapshot, at, reasons: [pausedReason(read, snapshot.pause, at), ...reasons] };
   }
   const waits = read.waits.filter(({ purpose }) => purpose === "STEP");
@@ -61,7 +68,7 @@ export async function whyInstance(
   );
   const steps = read.steps
     .filter((step) => snapshot.slot !== "WANTED" || !isHeldWithoutSlot(step))
-    .flatMap((step) => stepReason(step, read, workers) ?? []);
+    .flatMap((step) => stepReason(step, read, surroundings) ?? []);
   const limits = await limitReason(services, snapshot);
   return { snapshot, at, reasons: [...limits, ...startReason(read), ...steps, ...waiting] };
 }

@@ -86,6 +86,7 @@ export async function runWorker(
     services,
     registry,
     queues,
+    cells: program === undefined ? 1 : (options.cells ?? 1),
     holdings,
     submit: (commit) => persistently(log, () => services.commit(commit)),
     hasFreeSlot: () => !worker.closing && holdings.size < concurrency,
@@ -111,7 +112,6 @@ export async function runWorker(
   const cells = program === undefined ? undefined : openCells(services, { program, graceMs });
   const runHere = guarded(services, (job: StepJob, jobId) => runStep(worker, claim, job, jobId));
   const runAlone = cells === undefined ? runHere : guarded(services, cells.run);
-  const alone = cells === undefined ? 1 : (options.cells ?? 1);
   const advance = guarded(services, (job: AdvanceJob, jobId) =>
     advanceInstance(worker, job, jobId),
   );
@@ -120,7 +120,7 @@ export async function runWorker(
     : [
         ...queues.flatMap((name) => [
           queue.consumeSteps(name, { concurrency }, runHere),
-          queue.consumeSteps(name, { concurrency: alone, isolated: true }, runAlone),
+          queue.consumeSteps(name, { concurrency: worker.cells, isolated: true }, runAlone),
         ]),
         queue.consumeAdvance({ concurrency }, advance),
       ];
@@ -151,10 +151,18 @@ export async function runWorker(
   };
 }
 
-async function register({ id, registry, queues, services }: WorkerState): Promise<void> {
+async function register(worker: WorkerState): Promise<void> {
+  const { id, registry, queues, cells, services } = worker;
   const { db } = services.database;
   const tasks = [...registry.keys()];
-  await registerWorker(db, { id, host: hostname(), pid: process.pid, tasks, queues: [...queues] });
+  await registerWorker(db, {
+    id,
+    host: hostname(),
+    pid: process.pid,
+    tasks,
+    queues,
+    cells: queues.length > 0 ? cells : null,
+  });
   await unblockSteps(db, tasks);
 }
 

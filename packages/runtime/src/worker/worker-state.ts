@@ -12,6 +12,8 @@ export interface WorkerState {
   readonly services: Services;
   readonly registry: TaskRegistry;
   readonly queues: readonly string[];
+  /** Steps that it runs alone at a time for each of them. */
+  readonly cells: number;
   readonly holdings: Holdings;
   /** Puts a commit through, waiting out a database that is away. */
   submit(commit: Commit, attempt: number): Promise<CommitOutcome>;
