@@ -131,13 +131,21 @@ function deadLetterText({ stepId, deadLetterId, isCompensation }: ReasonOf<"DEAD
 
 function aloneText(reason: ReasonOf<"QUEUED_ALONE">): string {
   const { queue, since, deaths, workers, cells, taken, running } = reason;
-  const waits = `Step ${placeOf(reason)} is queued on ${queue} since ${since.toISOString()} to run alone, in a process of its own: ${deaths} workers have died under it.`;
-  const there = `The live workers that can take it, ${workers.length} of them, have ${cells} such processes at most`;
-  if (taken < cells)
-    return `${waits} ${there}, and ${taken} of them are taken: it is about to run.`;
+  const waits = `Step ${placeOf(reason)} is queued on ${queue} since ${since.toISOString()} to run alone, in a process of its own, since ${deaths} workers have died under it.`;
+  const able =
+    workers.length === 1
+      ? "The live worker that can take it has"
+      : `The ${workers.length} live workers that can take it have`;
+  const there = `${able} at most ${cells} such ${cells === 1 ? "process" : "processes"}`;
+  if (taken < cells) return `${waits} ${there}, of which ${taken} ${areOf(taken)} taken.`;
   const steps = running.map(({ stepId, instanceId }) => `${stepId} of instance ${instanceId}`);
-  const which = steps.length === 0 ? "" : `, among them ${steps.join(", ")}`;
-  return `${waits} ${there}, and ${taken} steps run so now${which}. It waits for one of them to end; with a higher MILLRACE_CELLS, or more workers, it would not have to.`;
+  const which =
+    steps.length === 0 ? "" : ` by ${steps.join(", ")}${taken > steps.length ? " and others" : ""}`;
+  return `${waits} ${there}, all taken${which}: it waits for one of them. With a higher MILLRACE_CELLS, or with more workers, more such steps run at a time.`;
+}
+
+function areOf(count: number): string {
+  return count === 1 ? "is" : "are";
 }
 
 function limitText({ limitKey, limit, taken, position, queued, since }: ReasonOf<"LIMIT">): string {

@@ -1,0 +1,46 @@
+import type { Reason } from "@millrace/runtime";
+import type { Snapshot } from "@millrace/engine";
+import { expect, test } from "vitest";
+import { whyView } from "../src/why-view.ts";
+
+const at = new Date("2026-03-01T12:00:00Z");
+const alone = {
+  kind: "QUEUED_ALONE",
+  stepId: "charge",
+  executionId: "charge#1",
+  isCompensation: false,
+  taskId: "pay",
+  queue: "default",
+  since: at,
+  deaths: 3,
+  workers: ["w1"],
+  cells: 2,
+  taken: 1,
+  running: [],
+} as const satisfies Reason;
+
+test("a step that waits to run alone says why, and what there is to run it", () => {
+  const { message, ...facts } = reasonOf(alone);
+
+  expect(message).toBe(
+    "Step charge is queued on default since 2026-03-01T12:00:00.000Z to run alone, in a process of its own, since 3 workers have died under it. The live worker that can take it has at most 2 such processes, of which 1 is taken.",
+  );
+  expect(facts).toEqual({ ...alone, since: "2026-03-01T12:00:00.000Z" });
+});
+
+test("where others run in all such processes it names those of its own tenant, and what would help", () => {
+  const running = [{ stepId: "crunch", instanceId: "i1" }];
+
+  const { message } = reasonOf({ ...alone, workers: ["w1", "w2"], cells: 4, taken: 4, running });
+
+  expect(message).toContain(
+    "The 2 live workers that can take it have at most 4 such processes, all taken by crunch of instance i1 and others: it waits for one of them. With a higher MILLRACE_CELLS, or with more workers, more such steps run at a time.",
+  );
+});
+
+function reasonOf(reason: Reason) {
+  const snapshot = { id: "i", version: 1, status: "RUNNING" } as Snapshot;
+  const [view] = whyView({ snapshot, at, reasons: [reason] }).reasons;
+  if (view === undefined) throw new Error("no reason");
+  return view;
+}
