@@ -77,12 +77,12 @@ export function bindRuntime(services: Services): Runtime {
       );
 
   return {
-    async registerDefinition(caller, document, pathId) {
-      const { created, ...answer } = await registerDefinition(services, caller, document, pathId);
+    async registerDefinition(caller, document, by) {
+      const { created, ...answer } = await registerDefinition(services, caller, document, by);
       return { answer: { ...answer, warnings: [...answer.warnings] }, created };
     },
-    async validateDefinition(caller, document) {
-      const { created: _, ...answer } = await previewDefinition(services, caller, document);
+    async validateDefinition(caller, document, by) {
+      const { created: _, ...answer } = await previewDefinition(services, caller, document, by);
       return { ...answer, warnings: [...answer.warnings] };
     },
     async readDefinition({ tenantId }, id, version) {

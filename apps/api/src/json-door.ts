@@ -29,12 +29,18 @@ export function addJsonDoor(app: FastifyInstance): void {
   });
   // Only now is it known what the body should be, so that one answer lists all that is wrong.
   app.addHook("preValidation", (request, _, done) => {
-    const faults = faultsOf.get(request);
-    done(faults && invalidBody([...faults, ...faultsOfShape(request)]));
+    const faults = faultsOfBody(request);
+    const isRefused = faults.length > 0 && request.routeOptions.config.body === undefined;
+    done(isRefused ? invalidBody([...faults, ...faultsOfShape(request)]) : undefined);
   });
 }
 
 const faultsOf = new WeakMap<FastifyRequest, readonly Problem[]>();
+
+/** What keeps a body from being stored, for a route that leaves the body to what is behind it. */
+export function faultsOfBody(request: FastifyRequest): readonly Problem[] {
+  return faultsOf.get(request) ?? [];
+}
 
 function faultsOfShape({ routeOptions, body }: FastifyRequest): readonly Problem[] {
   const schema = routeOptions.schema?.body;

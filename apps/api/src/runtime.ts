@@ -1,4 +1,5 @@
 import type {
+  Problem,
   BackfillAnswer,
   BackfillRequest,
   CalendarPage,
@@ -60,6 +61,14 @@ export interface Caller {
   readonly actor: string;
 }
 
+/** What a call says of the document in its body. */
+export interface GivenBy {
+  /** What keeps it from being stored, so that one answer lists all that is wrong. */
+  readonly faults: readonly Problem[];
+  /** The id that the path names. */
+  readonly pathId?: string;
+}
+
 export type Outcome<T> = T | { readonly error: unknown };
 
 /**
@@ -67,14 +76,13 @@ export type Outcome<T> = T | { readonly error: unknown };
  * the opened services.
  */
 export interface Runtime extends ScheduleCalls {
-  /** @param pathId The id that the path names. */
   registerDefinition(
     caller: Caller,
     document: unknown,
-    pathId?: string,
+    by: GivenBy,
   ): Promise<{ readonly answer: RegisterAnswer; readonly created: boolean }>;
   /** What a registration would answer now. */
-  validateDefinition(caller: Caller, document: unknown): Promise<RegisterAnswer>;
+  validateDefinition(caller: Caller, document: unknown, by: GivenBy): Promise<RegisterAnswer>;
   /** @param version Default: the latest. */
   readDefinition(caller: Caller, id: string, version?: number): Promise<DefinitionView | undefined>;
   /** Runs a scenario on a virtual clock; nothing is stored. */

@@ -79,7 +79,9 @@ function readYaml(file: string, text: string): SourceDocuments {
       const value: unknown = document.toJS({ maxAliasCount: 100 });
       // An empty document, as after a `---` at the end, is nothing.
       if (value === null) continue;
-      for (const fault of jsonFaults(value)) {
+      // What JSON could say, and is wrong with it, is for who takes the document to tell.
+      const faults = jsonFaults(value).filter(({ code }) => notJson.has(code));
+      for (const fault of faults) {
         problems.push({
           place: `${place}:${fault.path}`,
           code: fault.code,
@@ -95,6 +97,8 @@ function readYaml(file: string, text: string): SourceDocuments {
   if (documents.length > 0) return { documents, problems };
   return { documents, problems: [{ place: file, code: "EMPTY_FILE", message: "is empty" }] };
 }
+
+const notJson: ReadonlySet<string> = new Set(["NOT_JSON", "TOO_DEEP"]);
 
 /** YAML 1.2's own types only: `2026-01-31` and `yes` are texts, as they are in JSON. */
 const yamlOptions = { version: "1.2", schema: "core", prettyErrors: false } as const;

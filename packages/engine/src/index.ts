@@ -102,5 +102,6 @@ export {
   patternMatches,
 } from "./definition/pattern.ts";
 export { definitionCodes, definitionWarningCodes } from "./definition/problem.ts";
+export { besides } from "./definition/problem.ts";
 export { validateDefinition } from "./definition/validate.ts";
 export type { Validation } from "./definition/validate.ts";

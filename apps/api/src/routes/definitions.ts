@@ -16,6 +16,7 @@ import * as z from "zod";
 import type { ApiContext } from "../runtime.ts";
 import { ApiError } from "../errors.ts";
 import { callerOf } from "../headers.ts";
+import { faultsOfBody } from "../json-door.ts";
 import { NoQuery } from "../validation.ts";
 
 const DefinitionPath = z.object({ id: DefinitionId });
@@ -92,7 +93,7 @@ export const definitionRoutes: FastifyPluginAsyncZod<ApiContext> = async (app, {
       const { answer, created } = await runtime.registerDefinition(
         callerOf(request),
         request.body,
-        request.params.id,
+        { faults: faultsOfBody(request), pathId: request.params.id },
       );
       return reply.code(created ? 201 : 200).send(answer);
     },
@@ -102,7 +103,11 @@ export const definitionRoutes: FastifyPluginAsyncZod<ApiContext> = async (app, {
     "/v1/definitions",
     { schema: postSchema, config: { ...documentConfig, responseHeaders: ["Location"] } },
     async (request, reply) => {
-      const { answer, created } = await runtime.registerDefinition(callerOf(request), request.body);
+      const { answer, created } = await runtime.registerDefinition(
+        callerOf(request),
+        request.body,
+        { faults: faultsOfBody(request) },
+      );
       return reply
         .code(created ? 201 : 200)
         .header("location", `/v1/definitions/${answer.id}/versions/${answer.version}`)
@@ -113,7 +118,10 @@ export const definitionRoutes: FastifyPluginAsyncZod<ApiContext> = async (app, {
   app.post(
     "/v1/definitions/validate",
     { schema: validateSchema, config: documentConfig },
-    (request) => runtime.validateDefinition(callerOf(request), request.body),
+    (request) =>
+      runtime.validateDefinition(callerOf(request), request.body, {
+        faults: faultsOfBody(request),
+      }),
   );
 
   app.post(

@@ -135,6 +135,12 @@ function boundedList(first: readonly Problem[]) {
   };
 }
 
+/** Some problems, and of others those at places where there is none yet: the rest only follows. */
+export function besides(first: readonly Problem[], others: readonly Problem[]): Problem[] {
+  const places = new Set(first.map(({ path }) => path));
+  return [...first, ...others.filter(({ path }) => !places.has(path))];
+}
+
 /** Sorts problems by the places in the document that they are about. */
 export function inDocumentOrder(problems: readonly Problem[], document: unknown): Problem[] {
   return problems
@@ -146,18 +152,31 @@ export function inDocumentOrder(problems: readonly Problem[], document: unknown)
 /** The position of each key of a pointer among its object's keys; a missing one comes last. */
 function placeOf(path: string, document: unknown): readonly number[] {
   let current: unknown = document;
+  return keysOf(path).map((key) => {
+    const parent = typeof current === "object" && current !== null ? current : {};
+    current = memberOf(current, key);
+    if (Array.isArray(parent)) return Number(key);
+    const keys = Object.keys(parent);
+    const position = keys.indexOf(key);
+    return position < 0 ? keys.length : position;
+  });
+}
+
+/** What a JSON pointer names; undefined where there is nothing. */
+export function valueAt(path: string, document: unknown): unknown {
+  return keysOf(path).reduce(memberOf, document);
+}
+
+function keysOf(path: string): readonly string[] {
   return path
     .split("/")
     .slice(1)
-    .map((escaped) => {
-      const key = escaped.replaceAll("~1", "/").replaceAll("~0", "~");
-      const parent = typeof current === "object" && current !== null ? current : {};
-      current = Object.hasOwn(parent, key) ? Reflect.get(parent, key) : undefined;
-      if (Array.isArray(parent)) return Number(key);
-      const keys = Object.keys(parent);
-      const position = keys.indexOf(key);
-      return position < 0 ? keys.length : position;
-    });
+    .map((escaped) => escaped.replaceAll("~1", "/").replaceAll("~0", "~"));
+}
+
+function memberOf(parent: unknown, key: string): unknown {
+  if (typeof parent !== "object" || parent === null) return undefined;
+  return Object.hasOwn(parent, key) ? Reflect.get(parent, key) : undefined;
 }
 
 function comparePlaces(a: readonly number[], b: readonly number[]): number {

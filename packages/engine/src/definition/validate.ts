@@ -4,7 +4,7 @@ import { checkGraph } from "./check-graph.ts";
 import { checkValues } from "./check-values.ts";
 import { checkSchemaSize } from "./schema-shape.ts";
 import { outlineOf } from "./outline.ts";
-import { inDocumentOrder, problemList } from "./problem.ts";
+import { besides, inDocumentOrder, problemList, valueAt } from "./problem.ts";
 
 export type Validation =
   | {
@@ -24,12 +24,11 @@ export type Validation =
  * once, in the order of the document. Whether its inputSchema is one is left to who compiles it.
  */
 export function validateDefinition(value: unknown): Validation {
-  // Nothing else may touch a value that is too deep to walk, or is no JSON at all.
   const faults = jsonFaults(value);
-  if (faults.length > 0) return { problems: faults, warnings: [] };
+  if (!canBeRead(value, faults)) return { problems: faults, warnings: [] };
 
   const { document, problems: shapeProblems = [] } = parseDocument(value);
-  const list = problemList(shapeProblems);
+  const list = problemList(besides(faults, shapeProblems));
   const outline = outlineOf(value);
   checkSchemaSize(outline.fields["inputSchema"], list);
   const reads = checkValues(outline, list);
@@ -38,4 +37,15 @@ export function validateDefinition(value: unknown): Validation {
   const warnings = inDocumentOrder(list.warnings, value);
   if (document !== undefined && list.problems.length === 0) return { document, warnings };
   return { problems: inDocumentOrder(list.problems, value), warnings };
+}
+
+/**
+ * Nothing may touch a value that is too deep to walk, or holds what is no JSON at all. Texts and numbers
+ * that cannot be stored do no harm.
+ */
+function canBeRead(value: unknown, faults: readonly Problem[]): boolean {
+  return faults.every(({ path, code }) => {
+    if (code === "TOO_DEEP") return false;
+    return code !== "NOT_JSON" || typeof valueAt(path, value) === "number";
+  });
 }

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { startListeners, validateDefinition } from "@millrace/engine";
+import { besides, startListeners, validateDefinition } from "@millrace/engine";
 import {
   canonicalJson,
   getDefinition,
@@ -21,18 +21,23 @@ export interface Registered {
   readonly created: boolean;
 }
 
-/**
- * @param pathId The id under which it is to be registered, where the call names one.
- * @throws InvalidDefinitionError with every problem.
- */
+/** What else is known of a document as it came. */
+export interface GivenBy {
+  /** The id under which it is to be registered, where the call names one. */
+  readonly pathId?: string;
+  /** What is wrong with its text, of which the value may no longer show a trace: numbers that have changed. */
+  readonly faults?: readonly Problem[];
+}
+
+/** @throws InvalidDefinitionError with every problem. */
 export async function registerDefinition(
   services: Services,
   { tenantId, actor }: Caller,
   value: unknown,
-  pathId?: string,
+  by: GivenBy = {},
 ): Promise<Registered> {
   const { database, queue, log } = services;
-  const { document, warnings } = await checkAmongOthers(services, tenantId, value, pathId);
+  const { document, warnings } = await checkAmongOthers(services, tenantId, value, by);
   const contentHash = contentHashOf(document);
   const { id } = document;
   const stored = await storeDefinition(database.db, {
@@ -56,9 +61,10 @@ export async function previewDefinition(
   services: Services,
   { tenantId }: Caller,
   value: unknown,
+  by: GivenBy = {},
 ): Promise<Registered> {
   const { database } = services;
-  const { document, warnings } = await checkAmongOthers(services, tenantId, value);
+  const { document, warnings } = await checkAmongOthers(services, tenantId, value, by);
   const contentHash = contentHashOf(document);
   const { id } = document;
   const latest = await getDefinition(database.db, tenantId, id);
@@ -76,9 +82,9 @@ async function checkAmongOthers(
   services: Services,
   tenantId: string,
   value: unknown,
-  pathId?: string,
+  by: GivenBy = {},
 ) {
-  const { document, warnings } = checkDefinition(value, pathId);
+  const { document, warnings } = checkDefinition(value, by);
   const children = await checkChildren(services, tenantId, document);
   if (children.problems.length > 0) throw new InvalidDefinitionError(children.problems);
   const calendars = await checkCalendars(services, tenantId, document);
@@ -86,19 +92,25 @@ async function checkAmongOthers(
 }
 
 /** Everything that can be known before a definition runs. @throws InvalidDefinitionError */
-export function checkDefinition(value: unknown, pathId?: string) {
+export function checkDefinition(value: unknown, { pathId, faults = [] }: GivenBy = {}) {
   const checked = validateDefinition(value);
-  const problems = [
+  const found = checked.problems ?? [];
+  const problems = besides(faults, [
     ...idProblems(value, pathId),
-    ...(checked.problems?.some(({ code }) => code === "SCHEMA_TOO_LARGE") === true
-      ? []
-      : schemaProblems(value)),
-    ...(checked.problems ?? []),
-  ];
+    ...(canBeCompiled([...faults, ...found]) ? schemaProblems(value) : []),
+    ...found,
+  ]);
   if (checked.problems !== undefined || problems.length > 0) {
     throw new InvalidDefinitionError(problems);
   }
   return checked;
+}
+
+/** Not a schema that is too large for it, or that cannot be stored. */
+function canBeCompiled(problems: readonly Problem[]): boolean {
+  return !problems.some(
+    ({ path, code }) => code === "SCHEMA_TOO_LARGE" || path.startsWith("/inputSchema/"),
+  );
 }
 
 function idProblems(value: unknown, pathId: string | undefined): readonly Problem[] {

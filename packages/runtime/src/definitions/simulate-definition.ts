@@ -32,7 +32,9 @@ export async function simulateDefinition(
 ): Promise<{ readonly version: number | null; readonly result: SimulationResult }> {
   const stored = given === undefined && (await getDefinition(db, tenantId, workflowId, version));
   if (stored === undefined) throw new WorkflowNotFoundError(workflowId, version);
-  const document = stored ? stored.document : checkDefinition(given, workflowId).document;
+  const document = stored
+    ? stored.document
+    : checkDefinition(given, { pathId: workflowId }).document;
   const definition = compileDefinition(document, stored ? stored.version : 1);
   const problems = scenarioProblems(definition, scenario);
   if (problems.length > 0) {
