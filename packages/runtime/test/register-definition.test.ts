@@ -1,6 +1,7 @@
 import { expect, test, vi } from "vitest";
 import { InvalidDefinitionError } from "../src/errors.ts";
 import { checkDefinition } from "../src/definitions/register-definition.ts";
+import { compileInputSchema } from "../src/definitions/validate-input.ts";
 
 function problemsOf(inputSchema: unknown): readonly { path: string; code: string }[] {
   try {
@@ -56,6 +57,67 @@ test("one whose check would be nested too deep is refused, and nothing is writte
   written.mockRestore();
 });
 
-test("what is no JSON Schema is refused", () => {
-  expect(problemsOf({ type: "strnig" })).toEqual([{ path: "/inputSchema", code: "BAD_SCHEMA" }]);
+test.each([
+  [{ type: "strnig" }, ["/type"]],
+  [
+    {
+      properties: { "a/b": { type: "strnig", minLength: -1 }, c: { pattern: "(" } },
+      required: "c",
+    },
+    ["/properties/a~1b/type", "/properties/a~1b/minLength", "/required", "/properties/c/pattern"],
+  ],
+  [{ properties: { pattern: { pattern: "[" } } }, ["/properties/pattern/pattern"]],
+  [{ patternProperties: { "^a": true, "(/": {} } }, ["/patternProperties/(~1"]],
+  [{ properties: { a: { $ref: "#/$defs/b" } }, $defs: { a: {} } }, ["/properties/a/$ref"]],
+  [{ $ref: "other.json" }, ["/$ref"]],
+  [{ $schema: "http://json-schema.org/draft-07/schema#" }, ["/$schema"]],
+  [{ $schema: 7 }, ["/$schema"]],
+  [{ items: [{}], additionalProperties: 5 }, ["/items", "/additionalProperties"]],
+  [{ nullable: true }, [""]],
+])("%j is no JSON Schema, and is refused where it is not", (schema, places) => {
+  const expected = places.map((place) => ({ path: `/inputSchema${place}`, code: "BAD_SCHEMA" }));
+
+  expect(problemsOf(schema).toSorted(byPath)).toEqual(expected.toSorted(byPath));
+});
+
+function byPath(one: { readonly path: string }, other: { readonly path: string }): number {
+  return one.path < other.path ? -1 : 1;
+}
+
+/** Some inputs of every kind. */
+const inputs = [null, true, 0, 1.5, "", "a", [], [1], {}, { a: 1 }, { a: { a: {} } }];
+
+test.each([
+  [false, ""],
+  [{ not: {} }, ""],
+  [{ not: true }, ""],
+  [{ type: "string", enum: [1, null] }, ""],
+  [{ type: "object", allOf: [{ type: ["array", "string"] }] }, ""],
+  [{ const: 1, allOf: [{ enum: [2, 3] }] }, ""],
+  [{ $ref: "#" }, "/$ref"],
+  [{ type: "object", allOf: [{}, { $ref: "#" }] }, "/allOf/1/$ref"],
+  [{ anyOf: [{ $ref: "#" }, { type: "object" }] }, "/anyOf/0/$ref"],
+  [
+    { $ref: "#/$defs/a~1b", $defs: { "a/b": { not: { $ref: "#/$defs/c" } }, c: { $ref: "#" } } },
+    "/$defs/c/$ref",
+  ],
+])("no input fits %j, and it is refused", (inputSchema, place) => {
+  const expected = [{ path: `/inputSchema${place}`, code: "NOTHING_FITS" }];
+
+  expect(problemsOf(inputSchema)).toEqual(expected);
+  const check = compileInputSchema({ inputSchema });
+  for (const input of inputs) expect(check(input)).not.toEqual([]);
+});
+
+test.each([
+  {},
+  true,
+  { type: "object", properties: { a: { $ref: "#" } } },
+  { anyOf: [{ type: "object" }, { items: { $ref: "#" } }] },
+  { not: { type: "string" } },
+  { not: false },
+])("an input fits %j, and it is registered", (inputSchema) => {
+  expect(problemsOf(inputSchema)).toEqual([]);
+  const check = compileInputSchema({ inputSchema });
+  expect(inputs.some((input) => check(input).length === 0)).toBe(true);
 });

@@ -252,7 +252,7 @@ const cases: readonly Case[] = [
     body: { ...echo, timeout: "soon", inputSchema: { type: "nothing" } },
     status: 422,
     code: "INVALID_DEFINITION",
-    paths: ["/id", "/inputSchema", "/timeout"],
+    paths: ["/id", "/inputSchema/type", "/timeout"],
   },
   {
     what: "C51: a duration that is none",

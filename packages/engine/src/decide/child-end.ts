@@ -2,7 +2,7 @@ import type { Json } from "@millrace/expressions";
 import type { SubWorkflowStep } from "../definition/definition.ts";
 import { nextAttemptDelayMs, resolveRetryPolicy, spread } from "../retry.ts";
 import type { ChildEnd, ChildRef, Signal } from "../state/signal.ts";
-import type { LiveExecution, WorkflowError } from "../state/snapshot.ts";
+import type { JsonObject, LiveExecution, WorkflowError } from "../state/snapshot.ts";
 import { awaitChild, cancelChild, startChild } from "./child.ts";
 import { freezeWhenSettled, settleAwaited } from "./compensate.ts";
 import { after, clockMs, isValueError } from "./evaluate.ts";
@@ -19,7 +19,7 @@ import { updateExecution } from "./write-rows.ts";
 
 /** What becomes of a SUB_WORKFLOW step when its child has settled, or will never be. */
 
-/** Levels of a child's error details that are handed up; a chain of children adds two each time. */
+/** Levels of the details of an error that are handed up. */
 const maxDetailLevels = 32;
 
 /** The child has settled: its output is the step's, its failure the step's error. */
@@ -177,7 +177,10 @@ function stopChild(turn: Turn, execution: LiveExecution, reason: string): void {
   if (child !== undefined) cancelChild(turn, execution, child, { reason, isAwaited: false });
 }
 
-/** As the child's own error, so that `onError` and `retry` can name it; where it comes from is beside it. */
+/**
+ * As the child's own error, so that `onError` and `retry` can name it; where it comes from is beside it.
+ * What came up to the child from further below is told once, however many levels it has come.
+ */
 function errorOf(
   { workflowId }: SubWorkflowStep,
   { stepId, attempt, child = "" }: LiveExecution,
@@ -191,15 +194,64 @@ function errorOf(
     const message = `${what} was cancelled${why}`;
     return { kind: "TASK", type: "CHILD_CANCELLED", message, ...place, details: facts };
   }
-  const details = isDeeper(error.details, maxDetailLevels) ? null : error.details;
+  const { origin, levels } = originOf(error);
+  const last = levels.at(-1);
+  const where =
+    last === undefined
+      ? ""
+      : `, ${levels.length} ${levels.length === 1 ? "level" : "levels"} further down in workflow "${last.workflowId}" (${last.childId})`;
+  const details = isDeeper(origin.details, maxDetailLevels) ? null : origin.details;
   return {
     // It is for an operator of the child to look at, and not for one of the parent.
     kind: error.kind === "POISONED" ? "TASK" : error.kind,
     type: error.type,
-    message: `${what} failed: ${error.message}`,
+    message: `${what} failed${where}: ${origin.message}`,
     ...place,
-    details: { ...facts, error: { ...error, details } },
+    details: {
+      ...facts,
+      error: { ...origin, details },
+      ...(levels.length > 0 && { levels }),
+    },
   };
+}
+
+/** A workflow that failed, and the step above it that had started it. */
+interface Level extends JsonObject {
+  readonly stepId: string | null;
+  readonly workflowId: string;
+  readonly childId: string;
+}
+
+/** The error where it began, and the levels through which it has come up since, the lowest last. */
+function originOf(error: WorkflowError): {
+  readonly origin: WorkflowError;
+  readonly levels: readonly Level[];
+} {
+  const { stepId, details } = error;
+  const { childId, workflowId, error: origin, levels } = isObject(details) ? details : noDetails;
+  if (typeof childId !== "string" || typeof workflowId !== "string" || !isError(origin)) {
+    return { origin: error, levels: [] };
+  }
+  const further = Array.isArray(levels) ? (levels as readonly Json[]).filter(isLevel) : [];
+  return { origin, levels: [{ stepId, workflowId, childId }, ...further] };
+}
+
+const noDetails: JsonObject = {};
+
+function isError(value: Json | undefined): value is JsonObject & WorkflowError {
+  return isObject(value) && ["kind", "type", "message"].every((key) => isText(value[key]));
+}
+
+function isLevel(value: Json): value is Level {
+  return isObject(value) && isText(value["workflowId"]) && isText(value["childId"]);
+}
+
+function isText(value: Json | undefined): value is string {
+  return typeof value === "string";
+}
+
+function isObject(value: Json | undefined): value is JsonObject {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 function isDeeper(value: Json, levels: number): boolean {

@@ -33,6 +33,7 @@ export const definitionCodes = {
   BAD_VARIABLE: "a variable's name that is refused",
   SCHEMA_TOO_LARGE: "an inputSchema of more keywords and names than are compiled in good time",
   BAD_SCHEMA: "an inputSchema that is no JSON Schema",
+  NOTHING_FITS: "an inputSchema that no input fits",
   NOT_SUPPORTED_YET: "a part of the language that this version does not run",
 
   // Of expressions

@@ -35,6 +35,80 @@ export function checkSchemaSize(schema: unknown, list: ProblemList): void {
   list.add("/inputSchema", "SCHEMA_TOO_LARGE", message);
 }
 
+/**
+ * A schema that no input fits would register a workflow that can never be started. Found are those that
+ * are `false`, whose types and values rule each other out, and whose check comes back to itself without
+ * having looked at anything, so that it never ends.
+ */
+export function checkSchemaFits(schema: unknown, list: ProblemList): void {
+  const endless = endlessReference(schema);
+  if (endless !== undefined) {
+    const message =
+      "it refers back to itself before any part of the input is looked at, so that its check never ends and no instance could start";
+    list.add(`/inputSchema${endless}`, "NOTHING_FITS", message);
+  } else if (isRefusal(schema) || isImpossible(shapeOfSchema(schema))) {
+    const message =
+      "no input fits it, so that no instance could ever start; leave it out where any input is fine";
+    list.add("/inputSchema", "NOTHING_FITS", message);
+  }
+}
+
+/** `false`, by any of its names. */
+function isRefusal(schema: unknown): boolean {
+  const { not } = fieldsOf(schema);
+  return schema === false || not === true || JSON.stringify(not) === "{}";
+}
+
+function isImpossible({ types, values }: Shape): boolean {
+  return types.length === 0 || values?.length === 0;
+}
+
+/** Keywords whose first schema is always applied to the very value that the schema around is for. */
+const appliedToSame = ["allOf", "anyOf", "oneOf", "not", "if"];
+
+/** JSON pointer of the keyword by which a schema comes back to itself; undefined where none does. */
+function endlessReference(schema: unknown): string | undefined {
+  const done = new Set<object>();
+
+  /** @param by The keyword that applies the schema at `path`. */
+  const find = (
+    value: unknown,
+    path: string,
+    by: string,
+    under: ReadonlySet<object>,
+  ): string | undefined => {
+    if (typeof value !== "object" || value === null || under.size > maxDepth) return undefined;
+    if (under.has(value)) return by;
+    if (done.has(value) || (value !== schema && Object.hasOwn(value, "$id"))) return undefined;
+    const inside = new Set([...under, value]);
+    const fields = fieldsOf(value);
+    const { $ref } = fields;
+    const alternatives = appliedToSame.flatMap((key) =>
+      applied(fields[key], `${path}/${key}`, key),
+    );
+    const referred =
+      typeof $ref === "string" ? [[lookUp(schema, $ref), decoded($ref.slice(1))] as const] : [];
+    for (const [each, at] of referred) {
+      const found = find(each, at, `${path}/$ref`, inside);
+      if (found !== undefined) return found;
+    }
+    for (const [each, at] of alternatives) {
+      const found = find(each, at, at, inside);
+      if (found !== undefined) return found;
+    }
+    done.add(value);
+    return undefined;
+  };
+  return find(schema, "", "", new Set());
+}
+
+/** Of alternatives only the first one is looked at for certain. */
+function applied(value: unknown, path: string, key: string): (readonly [unknown, string])[] {
+  if (!Array.isArray(value)) return [[value, path]];
+  const certain: readonly unknown[] = key === "allOf" ? value : value.slice(0, 1);
+  return certain.map((each, index) => [each, `${path}/${index}`]);
+}
+
 /** What is there: JSON has no other types. */
 const present = ofType("null", "boolean", "number", "string", "array", "object");
 
@@ -127,7 +201,7 @@ function plainValues(fields: Fields): readonly PlainValue[] | undefined {
   const given = Object.hasOwn(fields, "const") ? [fields["const"]] : fields["enum"];
   if (!Array.isArray(given) || given.length > 200) return undefined;
   const plain = given.filter((value) => typeof value !== "object" || value === null);
-  return plain.length === given.length ? (plain as PlainValue[]) : undefined;
+  return plain.length === given.length && plain.length > 0 ? (plain as PlainValue[]) : undefined;
 }
 
 const typeNames: ReadonlyMap<unknown, KnownType> = new Map<unknown, KnownType>([

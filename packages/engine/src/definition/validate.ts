@@ -2,7 +2,7 @@ import type { Problem, WorkflowDefinition } from "@millrace/contract";
 import { jsonFaults, parseDocument } from "@millrace/contract";
 import { checkGraph } from "./check-graph.ts";
 import { checkValues } from "./check-values.ts";
-import { checkSchemaSize } from "./schema-shape.ts";
+import { checkSchemaFits, checkSchemaSize } from "./schema-shape.ts";
 import { outlineOf } from "./outline.ts";
 import { besides, inDocumentOrder, problemList, valueAt } from "./problem.ts";
 
@@ -31,6 +31,7 @@ export function validateDefinition(value: unknown): Validation {
   const list = problemList(besides(faults, shapeProblems));
   const outline = outlineOf(value);
   checkSchemaSize(outline.fields["inputSchema"], list);
+  checkSchemaFits(outline.fields["inputSchema"], list);
   const reads = checkValues(outline, list);
   checkGraph(outline, reads, list);
 

@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { defined } from "../../src/assert.ts";
 import { childIdOf } from "../../src/child-id.ts";
 import type { WorkflowError } from "../../src/state/snapshot.ts";
 import { define } from "../support/definitions.ts";
@@ -110,6 +111,30 @@ describe("an awaited child", () => {
       type: "POISONED",
       details: { error: { kind: "POISONED", details: null } },
     });
+  });
+
+  test("that hands on what came up from further below tells it once, and the way that it took", () => {
+    let error: WorkflowError = declined;
+    const sizes: number[] = [];
+    for (let level = 1; level <= 32; level++) {
+      const simulation = simulate(definition);
+      simulation.start();
+      simulation.endChild("pay", { ...failed, error });
+      error = defined(simulation.snapshot.error ?? undefined, "error");
+      sizes.push(JSON.stringify(error).length);
+    }
+
+    const { levels, ...facts } = error.details as { levels: { childId: string }[] };
+    const lowest = levels.at(-1)?.childId;
+    expect(facts).toMatchObject({ workflowId: "payment", status: "FAILED", error: declined });
+    expect(levels).toHaveLength(31);
+    expect(levels[0]).toEqual({ stepId: "pay", workflowId: "payment", childId: lowest });
+    expect(error).toMatchObject({ kind: "TASK", type: "CardDeclined", stepId: "pay" });
+    expect(error.message).toMatch(
+      /^workflow "payment" \(\S+\) failed, 31 levels further down in workflow "payment" \(\S+\): the card was declined$/,
+    );
+    const growth = sizes.slice(1).map((size, index) => size - (sizes[index] ?? 0));
+    expect(Math.max(...growth.slice(2))).toBeLessThan(150);
   });
 
   test("that is cancelled fails the step", () => {

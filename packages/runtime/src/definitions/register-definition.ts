@@ -10,7 +10,7 @@ import type { Problem } from "../errors.ts";
 import type { Caller, Services } from "../services.ts";
 import { checkCalendars } from "../calendars/check-calendars.ts";
 import { checkChildren } from "./check-children.ts";
-import { compileInputSchema } from "./validate-input.ts";
+import { problemsOfSchema } from "./validate-input.ts";
 
 export interface Registered {
   readonly id: string;
@@ -125,17 +125,7 @@ function schemaProblems(value: unknown): readonly Problem[] {
   const inputSchema = isRecord(value) ? value["inputSchema"] : undefined;
   // Of any other type it is a problem of the document's shape.
   if (typeof inputSchema !== "boolean" && !isRecord(inputSchema)) return [];
-  try {
-    compileInputSchema({ inputSchema });
-    return [];
-  } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
-    const message =
-      error instanceof RangeError
-        ? "is nested too deep, or has too many alternatives, to be compiled"
-        : `is no JSON Schema: ${reason}`;
-    return [{ path: "/inputSchema", code: "BAD_SCHEMA", message }];
-  }
+  return problemsOfSchema(inputSchema);
 }
 
 function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {

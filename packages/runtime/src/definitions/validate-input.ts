@@ -1,3 +1,4 @@
+import { pointer } from "@millrace/contract";
 import { Ajv2020 } from "ajv/dist/2020.js";
 import type { ErrorObject } from "ajv/dist/2020.js";
 import * as formats from "ajv-formats";
@@ -27,6 +28,21 @@ export function compileInputSchema({
   readonly inputSchema?: unknown;
 }): CheckInput {
   if (inputSchema === undefined || inputSchema === true) return () => [];
+  const validate = openAjv().compile(inputSchema as object | boolean);
+  const check: CheckInput = (input) => (validate(input) ? [] : problemsOf(validate.errors ?? []));
+  if (!mayTakeLong(inputSchema)) return check;
+  return (input) => {
+    try {
+      return withinTime(checkMs, () => check(input))?.value ?? [tooCostly];
+    } catch (error) {
+      // References that go round without an end, or an input that they follow down too far.
+      if (error instanceof RangeError) return [tooDeep];
+      throw error;
+    }
+  };
+}
+
+function openAjv(): Ajv2020 {
   const ajv = new Ajv2020({
     allErrors: true,
     strict: false,
@@ -40,18 +56,94 @@ export function compileInputSchema({
     code: { optimize: false },
   });
   formats.default.default(ajv);
-  const validate = ajv.compile(inputSchema as object | boolean);
-  const check: CheckInput = (input) => (validate(input) ? [] : problemsOf(validate.errors ?? []));
-  if (!mayTakeLong(inputSchema)) return check;
-  return (input) => {
-    try {
-      return withinTime(checkMs, () => check(input))?.value ?? [tooCostly];
-    } catch (error) {
-      // References that go round without an end, or an input that they follow down too far.
-      if (error instanceof RangeError) return [tooDeep];
-      throw error;
+  return ajv;
+}
+
+/** What is wrong with an `inputSchema`, each at its place in the definition as far as that is known. */
+export function problemsOfSchema(inputSchema: object | boolean): readonly Problem[] {
+  const bad = ([path, message]: Told): Problem => ({
+    path: `/inputSchema${path}`,
+    code: "BAD_SCHEMA",
+    message,
+  });
+  const ajv = openAjv();
+  try {
+    if (ajv.validateSchema(inputSchema) !== true) {
+      return [...toldOf(ajv.errors ?? []), ...badPatterns(inputSchema)].map(bad);
     }
-  };
+    ajv.compile(inputSchema);
+    return [];
+  } catch (error) {
+    return toldOfFailure(error, inputSchema).map(bad);
+  }
+}
+
+/** A JSON pointer below the schema, and what is wrong there. */
+type Told = readonly [path: string, message: string];
+
+/** Of each place what it must be: several errors there are those of alternatives. */
+function toldOf(errors: readonly ErrorObject[]): readonly Told[] {
+  const told = new Map<string, Set<string>>();
+  for (const error of errors) {
+    const { instancePath, keyword } = error;
+    if (keyword === "anyOf" || told.size >= mostViolations) continue;
+    const messages = told.get(instancePath) ?? new Set();
+    told.set(instancePath, messages.add(messageOf(error)));
+  }
+  return [...told].map(([path, messages]) => [path, [...messages].join(", or ")]);
+}
+
+function messageOf({ message = "is not what it must be", params }: ErrorObject): string {
+  const { allowedValues, type } = params as Readonly<Record<string, unknown>>;
+  if (Array.isArray(allowedValues)) return `must be one of ${allowedValues.join(", ")}`;
+  return Array.isArray(type) ? `must be ${type.join(" or ")}` : message;
+}
+
+/** Why it cannot be compiled: references and patterns of it are looked for. */
+function toldOfFailure(error: unknown, schema: unknown): readonly Told[] {
+  if (error instanceof RangeError) {
+    return [["", "is nested too deep, or has too many alternatives, to be compiled"]];
+  }
+  const patterns = error instanceof SyntaxError ? badPatterns(schema) : [];
+  if (patterns.length > 0) return patterns;
+  const message = `is no JSON Schema: ${error instanceof Error ? error.message : String(error)}`;
+  const { missingRef } = error as { readonly missingRef?: unknown };
+  const isOfDialect = /no schema with key or ref|\$schema must be/.test(message);
+  const places = membersOf(schema).flatMap(([path, key, value]) =>
+    value === missingRef && (key === "$ref" || key === "$dynamicRef") ? [path] : [],
+  );
+  if (isOfDialect) return [["/$schema", message]];
+  return places.length === 0 ? [["", message]] : places.map((path) => [path, message]);
+}
+
+/** Texts that stand where a schema has its patterns and are none. */
+function badPatterns(schema: unknown): readonly Told[] {
+  return membersOf(schema).flatMap(([path, key, value]): Told[] => {
+    if (key === "pattern") return toldOfPattern(path, value);
+    if (key !== "patternProperties" || typeof value !== "object" || value === null) return [];
+    return Object.keys(value).flatMap((each) => toldOfPattern(path + pointer([each]), each));
+  });
+}
+
+function toldOfPattern(path: string, text: unknown): Told[] {
+  if (typeof text !== "string") return [];
+  try {
+    return RegExp(text, "u") && [];
+  } catch (error) {
+    return [[path, `is no pattern: ${error instanceof Error ? error.message : String(error)}`]];
+  }
+}
+
+/** All members of all objects in it. */
+function membersOf(
+  value: unknown,
+  path = "",
+): readonly (readonly [path: string, key: string, value: unknown])[] {
+  if (typeof value !== "object" || value === null) return [];
+  return Object.entries(value).flatMap(([key, member]) => {
+    const at = path + pointer([key]);
+    return [[at, key, member] as const, ...membersOf(member, at)];
+  });
 }
 
 const tooCostly = {
