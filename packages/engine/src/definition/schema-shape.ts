@@ -83,17 +83,14 @@ function endlessReference(schema: unknown): string | undefined {
     const inside = new Set([...under, value]);
     const fields = fieldsOf(value);
     const { $ref } = fields;
-    const alternatives = appliedToSame.flatMap((key) =>
-      applied(fields[key], `${path}/${key}`, key),
-    );
-    const referred =
-      typeof $ref === "string" ? [[lookUp(schema, $ref), decoded($ref.slice(1))] as const] : [];
-    for (const [each, at] of referred) {
-      const found = find(each, at, `${path}/$ref`, inside);
-      if (found !== undefined) return found;
-    }
-    for (const [each, at] of alternatives) {
-      const found = find(each, at, at, inside);
+    const ways = [
+      ...(typeof $ref === "string"
+        ? [{ to: lookUp(schema, $ref), at: decoded($ref.slice(1)), way: `${path}/$ref` }]
+        : []),
+      ...appliedToSame.flatMap((key) => appliedForCertain(fields[key], `${path}/${key}`, key)),
+    ];
+    for (const { to, at, way } of ways) {
+      const found = find(to, at, way, inside);
       if (found !== undefined) return found;
     }
     done.add(value);
@@ -103,10 +100,10 @@ function endlessReference(schema: unknown): string | undefined {
 }
 
 /** Of alternatives only the first one is looked at for certain. */
-function applied(value: unknown, path: string, key: string): (readonly [unknown, string])[] {
-  if (!Array.isArray(value)) return [[value, path]];
-  const certain: readonly unknown[] = key === "allOf" ? value : value.slice(0, 1);
-  return certain.map((each, index) => [each, `${path}/${index}`]);
+function appliedForCertain(value: unknown, path: string, key: string) {
+  if (!Array.isArray(value)) return [{ to: value, at: path, way: path }];
+  const schemas: readonly unknown[] = key === "allOf" ? value : value.slice(0, 1);
+  return schemas.map((to, index) => ({ to, at: `${path}/${index}`, way: `${path}/${index}` }));
 }
 
 /** What is there: JSON has no other types. */

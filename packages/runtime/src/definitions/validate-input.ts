@@ -1,4 +1,4 @@
-import { pointer } from "@millrace/contract";
+import { below } from "@millrace/engine";
 import { Ajv2020 } from "ajv/dist/2020.js";
 import type { ErrorObject } from "ajv/dist/2020.js";
 import * as formats from "ajv-formats";
@@ -121,7 +121,7 @@ function badPatterns(schema: unknown): readonly Told[] {
   return membersOf(schema).flatMap(([path, key, value]): Told[] => {
     if (key === "pattern") return toldOfPattern(path, value);
     if (key !== "patternProperties" || typeof value !== "object" || value === null) return [];
-    return Object.keys(value).flatMap((each) => toldOfPattern(path + pointer([each]), each));
+    return Object.keys(value).flatMap((each) => toldOfPattern(below(path, each), each));
   });
 }
 
@@ -141,7 +141,7 @@ function membersOf(
 ): readonly (readonly [path: string, key: string, value: unknown])[] {
   if (typeof value !== "object" || value === null) return [];
   return Object.entries(value).flatMap(([key, member]) => {
-    const at = path + pointer([key]);
+    const at = below(path, key);
     return [[at, key, member] as const, ...membersOf(member, at)];
   });
 }
