@@ -1,11 +1,13 @@
 import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { cancelInstance } from "@millrace/runtime";
+import { insertEvents, markMatched } from "@millrace/store";
 import { eventually } from "@millrace/testkit";
 import { sql } from "kysely";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { align, type Race } from "../support/aligned.ts";
 import { openTestApi, type TestApi } from "./api/support.ts";
+import { isWaiting, newEvent, waitsOf } from "./store/support.ts";
 
 // Exactly one of event, timeout and cancel wins a wait, and an event for one wait alone goes on to the
 // next where that wait could not use it.
@@ -220,6 +222,31 @@ test("what a process did not come to hand on is handed on by the reconciler", as
   expect(await storedOf(event.id)).toEqual({ taken_by: null, delivered: 1 });
   expect(await rowsLeft()).toMatchObject({ releases: 1 });
   expect(await settled(next.id)).toMatchObject({ status: "COMPLETED", output: { id: event.id } });
+  await eventually("the row to go", async () => (await rowsLeft())?.releases === 0);
+});
+
+test("what an event leaves of itself, that was matched beside the end of its instance, goes without the job", async () => {
+  const { db } = api.services.database;
+  const pattern = fresh();
+  const id = await register({ steps: [wait({ eventPattern: pattern })] });
+  const instance = await start(id);
+  const [event] = await insertEvents(db, [newEvent({ tenantId: "default", pattern })]);
+  if (event === undefined || event === "duplicate") throw new Error("not stored");
+  const deliveries = async () =>
+    (await sql`select from event_deliveries where event_id = ${event.id}`.execute(db)).rows.length;
+
+  // The publisher dies before it adds the job.
+  const cancelling = await db.transaction().execute(async (publisher) => {
+    expect(await markMatched(publisher, event, await waitsOf(db, event))).toHaveLength(1);
+    const cancel = act(instance.id, "cancel");
+    await eventually("the cancel to wait for the match", () => isWaiting(db));
+    return { cancel };
+  });
+  expect(await cancelling.cancel).toMatchObject({ status: 202 });
+
+  expect(await settled(instance.id)).toMatchObject({ status: "CANCELLED" });
+  expect(await deliveries()).toBe(1);
+  await eventually("the delivery to go", async () => (await deliveries()) === 0);
   await eventually("the row to go", async () => (await rowsLeft())?.releases === 0);
 });
 

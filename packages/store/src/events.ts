@@ -118,7 +118,8 @@ export function storedEventOf(row: StoredEventRow): StoredEvent {
 
 /**
  * Takes away what an event, that was matched while its instance settled, has left of itself: the commit
- * that settled it has taken the wait, and could not see the delivery that came in beside it.
+ * that settled it has taken the wait, and could not see the delivery that came in beside it. Nothing
+ * where the instance goes on.
  */
 export async function forgetDeliveries(db: Db, key: Key): Promise<void> {
   await run(db, forget, [key.tenantId, key.instanceId]);
@@ -126,7 +127,9 @@ export async function forgetDeliveries(db: Db, key: Key): Promise<void> {
 
 const forget = prepared(
   "forget_deliveries",
-  "delete from event_deliveries where tenant_id = $1 and instance_id = $2",
+  `delete from event_deliveries d using workflow_instances i
+  where d.tenant_id = $1 and d.instance_id = $2
+    and i.tenant_id = d.tenant_id and i.id = d.instance_id and i.completed_at is not null`,
 );
 
 export interface EventKey {

@@ -4,9 +4,9 @@ import type { Key } from "./commit.ts";
 import { prepared, run, type Db } from "./statement.ts";
 
 /**
- * Events of `deliver: "ONE"` that an instance took for itself and could not use, since the wait was
- * closed meanwhile. The commit that closes the wait writes a row; whoever has handed the event on
- * deletes it.
+ * Events that took a wait and came to nothing, since it was closed meanwhile: of `deliver: "ONE"`, and
+ * all that came in beside the end of their instance. The commit that closes the wait writes a row;
+ * whoever has handed the event on, and has taken away what it left, deletes it.
  */
 export interface Release extends Key {
   readonly eventId: string;

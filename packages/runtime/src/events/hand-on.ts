@@ -1,5 +1,12 @@
 import { candidatePatterns } from "@millrace/engine";
-import { findWaits, forgetRelease, releasesOf, takeBack, takeOne } from "@millrace/store";
+import {
+  findWaits,
+  forgetDeliveries,
+  forgetRelease,
+  releasesOf,
+  takeBack,
+  takeOne,
+} from "@millrace/store";
 import type { Key, Release, StoredEvent, WaitCandidate } from "@millrace/store";
 import { nudge } from "../nudge.ts";
 import { probesOf } from "../probes.ts";
@@ -9,7 +16,8 @@ import { factOf, satisfies } from "./satisfies.ts";
 
 /**
  * An event of `deliver: "ONE"` whose instance could not use it goes to the next that waits for it
- * (DESIGN, Events). The row that says so stays until that is done: done twice, it is done once.
+ * (DESIGN, Events), and no instance that has settled remembers one. The row that says so stays until
+ * that is done: done twice, it is done once.
  */
 export async function handOnReleased(services: Services, key: Key): Promise<void> {
   for (const release of await releasesOf(services.database.db, key))
@@ -20,6 +28,7 @@ export async function handOn(services: Services, release: Release): Promise<void
   const { db } = services.database;
   const event = await takeBack(db, release);
   if (event !== undefined) await matchOne(services, event);
+  await forgetDeliveries(db, release);
   await forgetRelease(db, release);
 }
 

@@ -36,6 +36,7 @@ import {
   places,
   rekeyWaits,
   releaseEvents,
+  releaseLate,
   settle,
   settled,
   waitInserts,
@@ -67,10 +68,12 @@ export function childWrites(
     heldWaits: parameters.addRows(heldWaits, (draft) => draft.heldWaits),
     emits: parameters.addRows(eventInserts, (draft) => draft.emits),
     settles: parameters.addRows(settled, (draft) => (draft.settles ? [undefined] : [])),
+    closesAtEnd: parameters.addRows(settled, (draft) => (draft.closesAtEnd ? [undefined] : [])),
     letters: parameters.addRows(deadLetters, letterOf),
     resolutions: parameters.addRows(resolutions, resolutionOf),
     shapes: parameters.addRows(waitShapes, (draft) => (draft === drafts[0] ? shaped : [])),
   };
+  const isReleasing = from.handsOn !== undefined || from.closesAtEnd !== undefined;
   const sections = [
     from.inserts && insertSteps(from.inserts),
     from.updates && updateSteps(from.updates),
@@ -86,8 +89,9 @@ export function childWrites(
     from.heldWaits && holdWaits(from.heldWaits),
     from.letters && insertDeadLetters(from.letters),
     from.resolutions && resolveDeadLetters(from.resolutions),
-    ...(from.settles === undefined ? [] : settle(from.settles, from.handsOn !== undefined)),
+    ...(from.settles === undefined ? [] : settle(from.settles, isReleasing)),
     from.handsOn && releaseEvents(from.handsOn, from.closes, from.settles),
+    from.closesAtEnd && releaseLate(from.closesAtEnd),
   ];
   return {
     sections: sections.filter((section) => section !== undefined),

@@ -51,6 +51,8 @@ export interface Draft extends Key {
   readonly opensLetter: CommandOf<"openDeadLetter"> | undefined;
   readonly resolvesLetter: CommandOf<"resolveDeadLetter"> | undefined;
   readonly settles: boolean;
+  /** It settles, and waits were open: an event may take one of them meanwhile. */
+  readonly closesAtEnd: boolean;
   /** One at most. */
   readonly slots: readonly SlotChange[];
   readonly starts: readonly CommandOf<"startChild">[];
@@ -232,6 +234,7 @@ export function draftOf(commit: Commit): Draft {
     opensLetter: commands.find((command) => command.kind === "openDeadLetter"),
     resolvesLetter: commands.find((command) => command.kind === "resolveDeadLetter"),
     settles,
+    closesAtEnd: settles && commands.some(({ kind }) => kind === "closeWait"),
     slots: slotChangesOf(commit),
     starts: commands.filter((command) => command.kind === "startChild"),
     sends: commands.flatMap((command) => sendOf(next, command) ?? []),

@@ -125,10 +125,27 @@ export function releaseEvents(from: From, closes: unknown, settles: unknown): st
     select w.tenant_id, w.instance_id, w.matched_event_id, w.matched_at, statement_timestamp()
     from ${from("x")}
     join (${gone.filter(Boolean).join(" union all ")}) w on ${samePlace("w", from)}
-    where w.matched_event_id is not null)`;
+    where w.matched_event_id is not null
+    on conflict do nothing)`;
 }
 
-/** Nothing waits for an instance that has settled. */
+/**
+ * Waits that were taken while the commit that settles their instance was under way: \`v\` is the wait as it
+ * was when the statement began, which also is as late as \`settled_event_deliveries\` sees.
+ */
+export function releaseLate(from: From): string {
+  return `released_late as (
+    insert into event_releases (tenant_id, instance_id, event_id, taken_at, released_at)
+    select w.tenant_id, w.instance_id, w.matched_event_id, w.matched_at, statement_timestamp()
+    from ${from("x")}
+    join settled_waits w on w.tenant_id = ${from.tenantId} and w.instance_id = ${from.instanceId}
+    join waits v on v.tenant_id = w.tenant_id and v.instance_id = w.instance_id
+      and v.path = w.path and v.iteration = w.iteration
+    where w.matched_event_id is not null and v.matched_event_id is null
+    on conflict do nothing)`;
+}
+
+/** Nothing waits for an instance that has settled. @param isReleasing Whether what took its waits is asked for. */
 export function settle(from: From, isReleasing: boolean): readonly string[] {
   const settled = (table: string, returning = "") => `settled_${table} as (
     delete from ${table} t using ${from("x")}
