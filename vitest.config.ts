@@ -21,6 +21,9 @@ const pureChaos = [
   "test/chaos/forged/*.test.ts",
 ];
 
+/** Faults that are mostly waited for. */
+const faultsBesideOthers = ["test/faults/workers-lost.test.ts"];
+
 /** Each a fault at a certain moment, which asks for some quiet: two files at a time, after all others. */
 const lastOfAll = { maxWorkers: 2, sequence: { groupOrder: 1 } };
 
@@ -65,13 +68,18 @@ export default defineConfig({
       },
       {
         extends: true,
-        test: { name: "e2e", include: ["test/e2e/**/*.test.ts"], ...withServices },
+        test: {
+          name: "e2e",
+          include: ["test/e2e/**/*.test.ts", ...faultsBesideOthers],
+          ...withServices,
+        },
       },
       {
         extends: true,
         test: {
           name: "faults",
           include: ["test/faults/**/*.test.ts"],
+          exclude: faultsBesideOthers,
           ...withServices,
           ...lastOfAll,
         },

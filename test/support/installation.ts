@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";
 import { rename } from "node:fs/promises";
 import { join, resolve } from "node:path";
@@ -120,6 +121,50 @@ export async function openInstallation({
     await close();
     throw error;
   }
+}
+
+/** Workers of an installation that take from a queue of their own, so that they can be harmed by themselves. */
+export interface OwnWorkers {
+  readonly queue: string;
+  readonly stack: Stack;
+  /** What happened to them, oldest first. */
+  readonly events: readonly StackEvent[];
+  close(): Promise<void>;
+}
+
+export interface OwnWorkersOptions extends Pick<StackOptions, "workers" | "env"> {
+  /** Compensation steps have no other queue. */
+  readonly takesDefaultQueue?: boolean;
+}
+
+export async function openOwnWorkers(
+  { environment }: Installation,
+  { workers = 1, env = {}, takesDefaultQueue = false }: OwnWorkersOptions,
+): Promise<OwnWorkers> {
+  const queue = `q${randomUUID().slice(0, 8)}`;
+  const folder = await createTemporaryFolder();
+  const events: StackEvent[] = [];
+  const stack = await openStack({
+    dataDir: folder.path,
+    databaseUrl: environment["DATABASE_URL"],
+    redisUrl: environment["REDIS_URL"],
+    queueBackend: "redis",
+    apis: 0,
+    schedulers: 0,
+    workers,
+    tasks: [tasksFolder],
+    env: {
+      ...environment,
+      ...env,
+      MILLRACE_QUEUES: takesDefaultQueue ? `${queue},default` : queue,
+    },
+    onEvent: (event) => events.push(event),
+  });
+  const close = async () => {
+    await stack.close();
+    await folder.remove();
+  };
+  return { queue, stack, events, close };
 }
 
 /** Under a name by which it is not taken for a leftover. */

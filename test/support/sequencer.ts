@@ -5,13 +5,13 @@ import { BaseSequencer, type TestSpecification } from "vitest/node";
  * Otherwise Vitest goes by the last run, of which a fresh clone has none, and then by size.
  */
 const longest = [
+  "test/faults/workers-lost.test.ts",
   "test/integration/known-faults.test.ts",
   "test/integration/wait-against-event.test.ts",
   "test/e2e/cli-demo.test.ts",
   "test/e2e/cli-dev.test.ts",
   "test/e2e/cli-commands.test.ts",
   "test/chaos/run.test.ts",
-  "test/faults/workers-lost.test.ts",
   "test/faults/redis-faults.test.ts",
   "test/faults/stood-still.test.ts",
 ];
