@@ -120,7 +120,8 @@ test("C14: a scheduler that stood still between its look and its act changes not
       await sleep(index * 20);
       const key = `c14-${index}`;
       const { id } = await client.instances.start({ workflowId: "c14", input: { key } });
-      await sleep(470 + (index % 60));
+      // Most meet the timeout; on a machine that is late with all of them, some still come before it.
+      await sleep(index % 10 === 0 ? 0 : 470 + (index % 60));
       const { delivered } = await client.events.publish({ pattern: "c14", payload: { key } });
       return { delivered, instance: await client.instances.wait(id, { timeoutMs: 60_000 }) };
     }),
