@@ -10,7 +10,7 @@ const root = dirname(dirname(fileURLToPath(import.meta.url)));
 
 const verbs = {
   /** Installs and builds, nothing more. */
-  setup: async () => {},
+  build: async () => {},
 
   demo: (args) => node(join(root, "apps/cli/bin/millrace.js"), "demo", ...args),
 
@@ -97,12 +97,13 @@ function isInstalled() {
   });
 }
 
-/** The packages and apps; not the tests, which are compiled only to check their types. */
+/** The packages, and the apps in one file each; not the tests, which are compiled only to check their types. */
 async function build() {
   const projects = ["packages", "apps"]
     .flatMap((group) => readdirSync(join(root, group)).map((name) => join(group, name)))
     .filter((folder) => existsSync(join(root, folder, "tsconfig.json")));
   await node(tool("typescript", "bin/tsc"), "-b", ...projects);
+  await node(join(root, "scripts/bundle.mjs"));
 }
 
 /** The chaos run, like the benchmarks, is a project of its own on top of the packages. */

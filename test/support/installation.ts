@@ -176,7 +176,7 @@ async function keep({ path }: TemporaryFolder): Promise<void> {
 
 /** The program of a role, for processes that a test starts itself. */
 export function programOf(role: "api" | "worker" | "scheduler"): string {
-  return join(import.meta.dirname, "../../apps", role, "dist/main.js");
+  return join(import.meta.dirname, "../../apps", role, "bundle/main.js");
 }
 
 /** kill -9 of these processes, which are started again; returns when the new ones are ready. */

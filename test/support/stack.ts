@@ -1,4 +1,6 @@
+import { execFile } from "node:child_process";
 import { join } from "node:path";
+import { promisify } from "node:util";
 import { howToGetRedis, openPostgres, openRedis } from "@millrace/devstack";
 import {
   createTemplate,
@@ -42,9 +44,13 @@ const shared: { users: number; running?: Promise<RunningServices> } = ((
   globalThis as { millraceTestServices?: { users: number } }
 ).millraceTestServices ??= { users: 0 });
 
+const bundling = join(import.meta.dirname, "../../scripts/bundle.mjs");
+
 async function openServices(): Promise<RunningServices> {
   const settings = testSettings();
   await removeLeftovers();
+  // Tests on processes run the apps as they are built.
+  await promisify(execFile)(process.execPath, [bundling]);
   const folder = await createTemporaryFolder();
   const closers = [() => folder.remove()];
   const close = async () => {

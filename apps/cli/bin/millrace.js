@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 import { existsSync } from "node:fs";
 
-if (existsSync(new URL("../dist/main.js", import.meta.url))) {
+if (existsSync(new URL("../bundle/main.js", import.meta.url))) {
   await import("@millrace/cli/main");
 } else {
   console.error(

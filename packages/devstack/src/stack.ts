@@ -227,7 +227,7 @@ async function untilReady(port: number | undefined, signal: AbortSignal): Promis
 /** By path and not by name: the apps are not dependencies of this package, only started by it. */
 function appPrograms(): Readonly<Record<Role, string>> {
   const program = (role: Role) => {
-    const path = fileURLToPath(new URL(`../../../apps/${role}/dist/main.js`, import.meta.url));
+    const path = fileURLToPath(new URL(`../../../apps/${role}/bundle/main.js`, import.meta.url));
     if (!existsSync(path)) throw new Error(`${path} is missing; build first: npm run build`);
     return path;
   };

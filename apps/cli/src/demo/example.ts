@@ -1,8 +1,9 @@
 import { readFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 import type { WorkflowDefinition } from "@millrace/contract";
+import { root } from "../root.ts";
 
-const folder = new URL("../../../../examples/order-processing/", import.meta.url);
+const folder = new URL("examples/order-processing/", root);
 
 /** The folder of the task modules, for `--tasks`. */
 export const orderTasksFolder = fileURLToPath(new URL("tasks", folder));
