@@ -69,7 +69,9 @@ test("C16: suspects wait for a process of their own and are told so, wherever th
     undone: await start("undone", { orders: {} }),
   };
   const runs = (deliveries: number) =>
-    ledger.entries.filter(({ details }) => details["deliveries"] === deliveries);
+    ledger.entries.filter(
+      ({ details }) => details["kind"] === "run" && details["deliveries"] === deliveries,
+    );
   const suspects = 6;
   for (const deliveries of [1, 2]) {
     await eventually(`delivery ${deliveries} of all`, () => runs(deliveries).length === suspects, {
