@@ -6,6 +6,21 @@ import {
   WorkflowDefinition,
 } from "./definition.ts";
 import { fieldTexts } from "./definition-fields.ts";
+import {
+  AWAITED_PATTERN,
+  DURATION,
+  EMITTED_NAME,
+  FORBIDDEN_NAMES,
+  INTERVAL,
+  LOOKBACK,
+  NOT_BLANK,
+  PAYLOAD_PATH,
+  PLAIN_NAME,
+  ROOT_NAMES,
+  START_PATTERN,
+  UNTIL,
+  WORKING_DURATION,
+} from "./definition-patterns.ts";
 import { RetryDocument } from "./retry.ts";
 import { ChoiceStep } from "./steps/choice.ts";
 import { ErrorHandler, Transitions } from "./steps/common.ts";
@@ -15,7 +30,14 @@ import { EndStep } from "./steps/end.ts";
 import { EventWaitStep } from "./steps/event-wait.ts";
 import { SetStep } from "./steps/set.ts";
 import type { StepType } from "./steps/step.ts";
-import { MapStep, ParallelStep, STEP_TYPES, StepDocument, StepList } from "./steps/step.ts";
+import {
+  MapStep,
+  ParallelStep,
+  STEP_TYPES,
+  StepDocument,
+  StepList,
+  WAITING_STEP_TYPES,
+} from "./steps/step.ts";
 import { SubWorkflowStep } from "./steps/sub-workflow.ts";
 import { TaskStep } from "./steps/task.ts";
 
@@ -73,13 +95,10 @@ export function definitionJsonSchema(): Readonly<Record<string, unknown>> {
 
 /**
  * Editors report what is wrong with the type that a step has, and not that it fits none of ten; and
- * what zod checks by a function is written out.
+ * what zod or the engine check by a function is written out.
  */
 function toldApart(name: string, part: Part): Part {
-  if (name === "DelayStep") {
-    return { ...part, oneOf: [{ required: ["duration"] }, { required: ["until"] }] };
-  }
-  if (name !== "Step") return part;
+  if (name !== "Step") return { ...withoutClocks(name, part), ...together[name] };
   const { oneOf: _, ...rest } = part;
   return {
     ...rest,
@@ -92,6 +111,36 @@ function toldApart(name: string, part: Part): Part {
       then: { $ref: `#/$defs/${partOfType[type]}` },
     })),
   };
+}
+
+/** Fields that exclude one another. */
+const together: Readonly<Record<string, Part>> = {
+  DelayStep: {
+    oneOf: [{ required: ["duration"] }, { required: ["until"] }],
+    allOf: [not("calendarId", "duration", { duration: { not: { pattern: WORKING_DURATION } } })],
+  },
+  EventWaitStep: {
+    oneOf: [{ required: ["eventPattern"] }, { required: ["events"] }],
+    allOf: [
+      not("events", "eventCondition"),
+      not("events", "mode", {
+        mode: { const: "ALL" },
+        events: { contains: { required: ["to"] } },
+      }),
+    ],
+  },
+};
+
+/** Not both fields, or not with these values. */
+function not(one: string, other: string, properties: Part = {}): Part {
+  return { not: { required: [one, other], properties } };
+}
+
+/** Steps that are not queued and that no worker runs have no clocks of that. */
+function withoutClocks(name: string, part: Part): Part {
+  if (!WAITING_STEP_TYPES.some((type) => partOfType[type] === name)) return part;
+  const { scheduleTimeout: _, heartbeatTimeout: __, ...properties } = part["properties"] as Part;
+  return { ...part, properties };
 }
 
 const partOfType: Readonly<Record<StepType, string>> = {
@@ -108,6 +157,37 @@ const partOfType: Readonly<Record<StepType, string>> = {
 };
 
 type Part = Readonly<Record<string, unknown>>;
+
+const noForbiddenNames: Part = { propertyNames: { not: { enum: FORBIDDEN_NAMES } } };
+
+/** What texts must look like, by the names of their fields as in `fieldTexts`. */
+const looks: Readonly<Record<string, Part>> = {
+  eventPattern: { pattern: AWAITED_PATTERN },
+  "StartTrigger.eventPattern": { pattern: START_PATTERN },
+  "EmitEventStep.eventPattern": { pattern: EMITTED_NAME },
+  eventPayloadMapping: {
+    allOf: [{ ...noForbiddenNames, additionalProperties: { pattern: PAYLOAD_PATH } }],
+  },
+  variables: { allOf: [noForbiddenNames] },
+  itemName: { not: { enum: ROOT_NAMES } },
+  ...Object.fromEntries(
+    ["timeout", "totalTimeout", "scheduleTimeout", "heartbeatTimeout", "duration"].map((name) => [
+      name,
+      { pattern: DURATION },
+    ]),
+  ),
+  lookback: { pattern: LOOKBACK },
+  until: { pattern: UNTIL },
+  initialInterval: { pattern: INTERVAL },
+  maxInterval: { pattern: INTERVAL },
+  taskId: { pattern: PLAIN_NAME },
+  workflowId: { pattern: PLAIN_NAME },
+  "TaskStep.queue": { pattern: PLAIN_NAME },
+  condition: { pattern: NOT_BLANK },
+  eventCondition: { pattern: NOT_BLANK },
+  when: { pattern: NOT_BLANK },
+  inputSchema: { not: { const: false } },
+};
 
 /** With what each field means, also those of the objects inside it. */
 function withTexts(place: string, part: Part): Part {
@@ -128,7 +208,8 @@ function fieldsWithTexts(place: string, fields: Readonly<Record<string, Part>>):
   return Object.fromEntries(
     Object.entries(fields).map(([name, part]) => {
       const text = fieldTexts[`${place}.${name}`] ?? fieldTexts[name];
-      return [name, { ...withTexts(name, part), ...text }];
+      const look = looks[`${place}.${name}`] ?? looks[name];
+      return [name, { ...withTexts(name, part), ...look, ...text }];
     }),
   );
 }

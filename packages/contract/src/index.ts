@@ -82,6 +82,7 @@ export {
   MapStep,
   ParallelStep,
   STEP_TYPES,
+  WAITING_STEP_TYPES,
   StepDocument,
   StepList,
   type StepType,

@@ -49,6 +49,15 @@ export const StepDocument = z.discriminatedUnion("type", [
   EndStep,
 ]);
 
+/** Steps that take time and that no worker runs. */
+export const WAITING_STEP_TYPES = [
+  "EVENT_WAIT",
+  "DELAY",
+  "PARALLEL",
+  "MAP",
+  "SUB_WORKFLOW",
+] as const satisfies readonly StepType[];
+
 export const STEP_TYPES = [
   "TASK",
   "EVENT_WAIT",

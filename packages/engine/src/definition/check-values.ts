@@ -1,3 +1,4 @@
+import { WAITING_STEP_TYPES } from "@millrace/contract";
 import type { Expression, Json, Template } from "@millrace/expressions";
 import { anything, inspect } from "@millrace/expressions";
 import { defaultRetryPolicy } from "../retry.ts";
@@ -266,14 +267,7 @@ function checkInitialVariables(variables: Fields, check: Check, list: ProblemLis
 const clocks = ["timeout", "totalTimeout"];
 const taskClocks = ["scheduleTimeout", "heartbeatTimeout"];
 
-/** Steps that take time and that no worker runs. */
-const takesTime: ReadonlySet<string> = new Set([
-  "EVENT_WAIT",
-  "DELAY",
-  "PARALLEL",
-  "MAP",
-  "SUB_WORKFLOW",
-]);
+const takesTime: ReadonlySet<string> = new Set(WAITING_STEP_TYPES);
 
 /**
  * Clocks and retries that a step of this type has no use for. One that waits and is never queued would
