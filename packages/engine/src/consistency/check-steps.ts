@@ -90,7 +90,7 @@ function checkRow(
   replayed: Replayed | undefined,
   now: Date,
 ): Finding | undefined {
-  const { path, iteration, status, attempt, completion } = row;
+  const { path, iteration, status, attempt, completion, error } = row;
   const where = { path, iteration };
   if (!isStepSettled(status) && !Object.hasOwn(live, key)) {
     const cancelled = { ...settledUpdate, path, iteration, attempt, completedAt: now };
@@ -101,7 +101,9 @@ function checkRow(
       repair: { kind: "commit", updates: [cancelled] },
     };
   }
-  if (completion !== null && status !== "COMPLETED" && status !== "FAILED") {
+  // One that failed in being left has completed, and says what it failed with.
+  const isDone = status === "COMPLETED" || (status === "FAILED" && error !== null);
+  if (completion !== null && !isDone) {
     const message = `${placeText(row)} is ${status}, and has completion number ${completion}`;
     return differs(where, message, replayed?.steps.get(key));
   }
