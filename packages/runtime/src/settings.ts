@@ -142,6 +142,14 @@ export const SETTINGS = {
       "Instances whose consistency each scheduler checks in a minute, whichever they are (docs/reliability.md). 0: none.",
     programs: ["scheduler"],
   },
+  MILLRACE_RETENTION: {
+    schema: duration(60_000, 36_500 * 86_400_000),
+    form: "an ISO 8601 duration of at least a minute, in days or less",
+    about:
+      "Instances that have settled longer ago are deleted with all that is stored of them, and so is what else has had its time (docs/reliability.md). Give every scheduler the same. Absent: nothing is ever deleted.",
+    programs: ["scheduler"],
+    example: "P90D",
+  },
   MILLRACE_AUTH: {
     schema: oneOf(["none"]),
     default: "none",
@@ -170,6 +178,8 @@ export interface Settings {
   readonly queues: readonly string[];
   readonly graceMs: number;
   readonly checksPerMinute: number;
+  /** Absent: nothing is deleted. */
+  readonly retentionMs?: number;
   /** Variables that look like settings and are none, to be warned of. */
   readonly unknown: readonly string[];
 }
@@ -200,6 +210,7 @@ export function parseSettings(env: Environment, program: Program): Settings {
 
   const redisUrl = readOptional("REDIS_URL");
   const metricsPort = readOptional("MILLRACE_METRICS_PORT");
+  const retentionMs = readOptional("MILLRACE_RETENTION");
   const queueBackend =
     readOptional("MILLRACE_QUEUE_BACKEND") ?? (redisUrl === undefined ? "postgres" : "redis");
   read("MILLRACE_AUTH");
@@ -219,6 +230,7 @@ export function parseSettings(env: Environment, program: Program): Settings {
     queues: read("MILLRACE_QUEUES"),
     graceMs: read("MILLRACE_GRACE"),
     checksPerMinute: read("MILLRACE_CHECKS_PER_MINUTE"),
+    ...(retentionMs === undefined ? {} : { retentionMs }),
     unknown: unknownSettings(env),
   };
 

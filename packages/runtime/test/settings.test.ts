@@ -118,3 +118,16 @@ function refusal(env: Readonly<Record<string, string>>, program: Program = "api"
   }
   throw new Error("these settings were not refused");
 }
+
+test("what is deleted is said in days or less, and nothing is where nothing is said", () => {
+  const read = (MILLRACE_RETENTION: string) =>
+    parseSettings({ DATABASE_URL, MILLRACE_RETENTION }, "scheduler");
+
+  expect(read("P30D").retentionMs).toBe(30 * 86_400_000);
+  expect(read("")).not.toHaveProperty("retentionMs");
+  for (const MILLRACE_RETENTION of ["P1M", "PT59S", "-P1D", "30", "P200Y"]) {
+    expect(refusal({ DATABASE_URL, MILLRACE_RETENTION }, "scheduler").problems).toEqual([
+      `MILLRACE_RETENTION: "${MILLRACE_RETENTION}" is not an ISO 8601 duration of at least a minute, in days or less`,
+    ]);
+  }
+});

@@ -98,7 +98,7 @@ export interface Standing {
 /** So many of each are counted: more make no difference to anybody. */
 export const mostStanding = 1_000;
 
-/** Notes which of its instances have settled, and counts the others. */
+/** Notes which of its instances have settled, or have been deleted since, and counts the others. */
 export async function standingOf(trx: Db, { tenantId, id }: ScheduleKey): Promise<Standing> {
   const [row] = await run<{ live: readonly string[]; waiting: number }>(trx, standing, [
     tenantId,
@@ -117,10 +117,11 @@ const standing = prepared(
     order by seq
     limit $3),
   ended as (
-    update schedule_runs r set ended_at = i.completed_at
+    update schedule_runs r set ended_at = coalesce(i.completed_at, statement_timestamp())
     from open o
-    join workflow_instances i on i.tenant_id = $1 and i.id = o.instance_id
-    where r.tenant_id = $1 and r.schedule_id = $2 and r.seq = o.seq and i.completed_at is not null
+    left join workflow_instances i on i.tenant_id = $1 and i.id = o.instance_id
+    where r.tenant_id = $1 and r.schedule_id = $2 and r.seq = o.seq
+      and (i.id is null or i.completed_at is not null)
     returning r.seq)
   select
     array(select instance_id::text from open where seq not in (select seq from ended)) as live,

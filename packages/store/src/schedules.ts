@@ -19,6 +19,8 @@ export interface StoredSchedule {
   /** The next tick that nobody has seen to. */
   readonly nextTickAt: Date | null;
   readonly lastTickAt: Date | null;
+  /** The latest tick of which it is not remembered any more that it ran. */
+  readonly forgottenTo: Date | null;
   readonly counts: ScheduleCounts;
   readonly trouble: string | null;
   readonly pause: SchedulePause | null;
@@ -162,6 +164,11 @@ export async function withSchedule<T>(
     if (row === undefined) return undefined;
     return act(trx, { ...scheduleOf(row), dueAt: row.due_at, now: row.now });
   });
+}
+
+/** For the rest of this transaction nobody else has it. @returns Whether it is there and was free. */
+export async function lockIfFree(trx: Db, { tenantId, id }: ScheduleKey): Promise<boolean> {
+  return (await run(trx, lockFree, [tenantId, id])).length > 0;
 }
 
 /** Of the time what a `Date` can say, rounded down: never ahead of the database. */
@@ -357,6 +364,7 @@ interface ScheduleRow extends KeyRow, ScheduleCounts {
   readonly next_tick_at: Date | null;
   readonly due_at: Date | null;
   readonly last_tick_at: Date | null;
+  readonly forgotten_to: Date | null;
   readonly trouble: string | null;
   readonly pause: string | null;
   readonly created_at: Date;
@@ -375,6 +383,7 @@ function scheduleOf(row: ScheduleRow): StoredSchedule {
     status: row.status,
     nextTickAt: row.next_tick_at,
     lastTickAt: row.last_tick_at,
+    forgottenTo: row.forgotten_to,
     counts: { started, skipped, missed, failed },
     trouble: row.trouble,
     pause: row.pause === null ? null : (JSON.parse(row.pause) as SchedulePause),

@@ -112,6 +112,16 @@ export const metricTable = {
     "What those checks found, by code (docs/reliability.md).",
     ["code"],
   ),
+  retentionDeleted: counter(
+    "millrace_retention_deleted_total",
+    "What was deleted after its time (MILLRACE_RETENTION), by kind.",
+    ["kind"],
+  ),
+  retentionBehind: gauge(
+    "millrace_retention_behind_seconds",
+    "How long what is to be deleted next has been due, by kind; 0: nothing is.",
+    ["kind"],
+  ),
   pool: gauge("millrace_pool_connections", "Postgres connections of this process by state.", [
     "state",
   ]),

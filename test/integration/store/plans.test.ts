@@ -3,6 +3,9 @@ import {
   claimSteps,
   deleteStraySlots,
   dueSchedules,
+  forgetEvents,
+  forgetKeys,
+  forgetSettled,
   makeMissedDue,
   releasesLeft,
   nextTimerDue,
@@ -87,6 +90,18 @@ const questions: readonly Question[] = [
     values: ["2026-01-01", 5_000, 0, 2_000, "2026-01-01", "2026-01-02"],
     indexes: ["step_executions_look"],
   },
+  // What has settled is younger than a day.
+  {
+    name: "take_settled",
+    values: [86_400_000, "-infinity", "00000000-0000-0000-0000-000000000000", 500, 2_000],
+    indexes: ["workflow_instances_settled", "dead_letters_of_instance"],
+  },
+  {
+    name: "take_events",
+    values: [86_400_000, "-infinity", "", 1_000],
+    indexes: ["events_matched"],
+  },
+  { name: "forget_keys", values: [86_400_000, 1_000], indexes: ["idempotency_keys_by_time"] },
 ];
 
 test.for(questions)(
@@ -174,6 +189,10 @@ async function fill(): Promise<void> {
     select 'default', 's' || n % 1000, 'TICK', now() + n * interval '1 s', 'STARTED',
       gen_random_uuid(), now(), now(), now()
     from generate_series(1, ${settled}::integer) n`.execute(db);
+  await sql`
+    insert into idempotency_keys (tenant_id, key, body_hash, instance_id)
+    select 'default', 'k' || n, 'h', gen_random_uuid()
+    from generate_series(1, ${settled}::integer) n`.execute(db);
   await sql`vacuum analyze`.execute(db);
 }
 
@@ -196,6 +215,10 @@ async function askAll(): Promise<void> {
   await dueSchedules(db, 50);
   await waitingSchedules(db, 50);
   await scheduleOutlook(db);
+  const look = { olderMs: 86_400_000, limit: 500 };
+  await forgetSettled(db, look);
+  await forgetEvents(db, look);
+  await forgetKeys(db, look);
 }
 
 interface PlanNode {

@@ -3,7 +3,7 @@ import type { JsonObject } from "@millrace/engine";
 import { canonicalJson, instanceReadOf, readInstance, startedUnder } from "@millrace/store";
 import type { Commit, CommitOutcome, InstanceRead, Json } from "@millrace/store";
 import type { KnownDefinition } from "../definitions/definition-cache.ts";
-import { IdempotencyConflictError, InvalidInputError } from "../errors.ts";
+import { IdempotencyConflictError, InstanceNotFoundError, InvalidInputError } from "../errors.ts";
 import { firstCommit } from "../first-commit.ts";
 import { newInstanceId } from "../ids.ts";
 import { perform } from "../perform.ts";
@@ -184,6 +184,7 @@ async function replay(
 ): Promise<InstanceRead> {
   if (hashOf(request) !== bodyHash) throw new IdempotencyConflictError(idempotencyKey ?? "");
   const instance = await readInstance(database.db, { tenantId, instanceId });
-  if (instance === undefined) throw new Error(`the started instance ${instanceId} is gone`);
+  // Its retention was shorter than the key's. A second one is not started for that.
+  if (instance === undefined) throw new InstanceNotFoundError(instanceId);
   return instance;
 }

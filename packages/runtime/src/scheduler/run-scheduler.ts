@@ -3,6 +3,7 @@ import { startScheduleLoop } from "./fire-schedules.ts";
 import { startAdmission } from "./admission.ts";
 import { startTimerLoop } from "./fire-timers.ts";
 import { startReconciler } from "./reconcile.ts";
+import { startRetention } from "./retention.ts";
 import { startConsistencySample } from "./sample-consistency.ts";
 
 export interface RunningScheduler {
@@ -12,15 +13,17 @@ export interface RunningScheduler {
 export interface SchedulerOptions {
   /** Instances whose consistency is checked in a minute; none when absent. */
   readonly checksPerMinute?: number;
+  /** What has ended is deleted after so long; never when absent. */
+  readonly retentionMs?: number;
 }
 
 /**
- * Fires timers, makes schedules tick, admits what waits for a slot and mends what was left undone. Any
- * number may run; none leads.
+ * Fires timers, makes schedules tick, admits what waits for a slot, mends what was left undone, and
+ * deletes what has been kept for its time. Any number may run; none leads.
  */
 export async function runScheduler(
   services: Services,
-  { checksPerMinute = 0 }: SchedulerOptions = {},
+  { checksPerMinute = 0, retentionMs }: SchedulerOptions = {},
 ): Promise<RunningScheduler> {
   const loops = [
     startTimerLoop(services),
@@ -28,6 +31,7 @@ export async function runScheduler(
     startAdmission(services),
     startReconciler(services),
     ...(checksPerMinute > 0 ? [startConsistencySample(services, checksPerMinute)] : []),
+    ...(retentionMs !== undefined ? [startRetention(services, retentionMs)] : []),
   ];
   services.log.info("scheduler started");
   return {

@@ -153,14 +153,16 @@ export async function startTicks(
   return { commits, runs, superseded };
 }
 
-/** Those that a backfill has not come to before. */
+/** Those that have not run; what is too long ago to be remembered counts as run. */
 export async function notYetRun(
   trx: Db,
   schedule: LockedSchedule,
   ticks: readonly Date[],
 ): Promise<readonly Date[]> {
-  const known = await runsOfTicks(trx, schedule, ticks);
-  return ticks.filter((tick) => {
+  const { forgottenTo } = schedule;
+  const remembered = ticks.filter((tick) => forgottenTo === null || tick > forgottenTo);
+  const known = await runsOfTicks(trx, schedule, remembered);
+  return remembered.filter((tick) => {
     const status = known.get(tick.getTime());
     return status === undefined || status === "SKIPPED" || status === "FAILED";
   });
