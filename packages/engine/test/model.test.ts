@@ -332,7 +332,10 @@ function few(all: readonly Happening[], number: number): readonly Happening[] {
   return [...chosen.values()];
 }
 
-/** Undefined where one of them took the branch of a step: a pause lets both finish. */
+/**
+ * Undefined where one of them took the branch of a step: a pause lets both finish. Likewise where, under a
+ * limit, one of them stopped a step that another had begun: that one would not have begun before the slot.
+ */
 function inTurn(run: Run, together: readonly Happening[]): Run | undefined {
   let next = run;
   for (const each of together) {
@@ -342,7 +345,11 @@ function inTurn(run: Run, together: readonly Happening[]): Run | undefined {
     if (isResult(each.signal) && phase !== "ACTIVE") return undefined;
     next = admitted(happen(next, each));
   }
-  return next;
+  const { executions } = run.stored.instance;
+  const hasStopped = [...next.stored.instance.executions].some(
+    ([key, { status }]) => status === "CANCELLED" && !executions.has(key),
+  );
+  return hasStopped && next.definition.concurrency !== undefined ? undefined : next;
 }
 
 /** A slot is free whenever it asks for one. */
