@@ -87,10 +87,12 @@ function count(what: string): void {
   reached.set(what, (reached.get(what) ?? 0) + 1);
 }
 
-function check(property: (definition: Definition, numbers: readonly number[]) => void): void {
+function check(
+  property: (definition: Definition, numbers: readonly number[], document: object) => void,
+): void {
   fc.assert(
     fc.property(document, happenings, (random, numbers) => {
-      property(compileDefinition(random, 1), numbers);
+      property(compileDefinition(random, 1), numbers, random);
     }),
     options,
   );
@@ -278,7 +280,9 @@ test("signals folded into one decision come to what they come to one by one", ()
 
 test("what comes while it is paused leads, in its order, to where it would have led", () => {
   let compared = 0;
-  check((definition, numbers) => {
+  check((definition, numbers, written) => {
+    // One that has to wait for its slot again is not RUNNING meanwhile, and can tell.
+    if (definition.concurrency && JSON.stringify(written).includes("instance.status")) return;
     let run = begin(definition);
     const expected: unknown[] = [];
     const received: unknown[] = [];

@@ -1,7 +1,9 @@
+import type { Json } from "@millrace/expressions";
 import type { ExecutionUpdate, ItemCounts, NewExecution } from "../state/decision.ts";
 import { executionKey } from "../state/snapshot.ts";
 import type { LiveExecution, OpenItems } from "../state/snapshot.ts";
 import type { StepStatus } from "../state/status.ts";
+import { wholeExecutionOf } from "./read-rows.ts";
 import type { Turn } from "./turn.ts";
 
 export function insertExecution(turn: Turn, execution: NewExecution): void {
@@ -36,11 +38,29 @@ export function updateExecution(turn: Turn, execution: LiveExecution, change: Ro
   const key = executionKey(path, iteration);
   turn.touched.set(path, key);
   const inserted = turn.inserts.get(key);
-  // What this turn has written stays, as what an earlier one has; null is an output like any other.
-  const { output = (inserted ?? turn.updates.get(key))?.output } = change;
+  const { output = outputSoFar(turn, execution, key) } = change;
   const row = { status, attempt, output, error, completion, items, completedAt };
   if (inserted !== undefined) turn.inserts.set(key, { ...inserted, ...row });
   else turn.updates.set(key, { stepId, path, iteration, ...row, retryAt, awaited });
+}
+
+/**
+ * What this turn has written stays, as what an earlier one has; null is an output like any other. Before it
+ * has come to its end only a wait for ALL of several events has one: those that have come.
+ *
+ * @throws MissingReads
+ */
+function outputSoFar(
+  turn: Turn,
+  { stepId, awaiting }: LiveExecution,
+  key: string,
+): Json | undefined {
+  const written = turn.inserts.get(key) ?? turn.updates.get(key);
+  const step = turn.definition.steps.get(stepId);
+  if (written !== undefined || awaiting === undefined || step?.type !== "EVENT_WAIT")
+    return written?.output;
+  const haveCome = step.events.length - Object.keys(awaiting).length;
+  return haveCome > 0 ? wholeExecutionOf(turn, key).output : undefined;
 }
 
 function itemCounts({ count, completed, failed }: OpenItems): ItemCounts {

@@ -172,6 +172,18 @@ describe("ALL", () => {
       output: [null, { pattern: "packed" }],
     });
   });
+
+  test("what came is read by the timeout's handler, in that same decision", () => {
+    const came = { variables: { came: "${ steps.w.output[1].pattern }" } };
+    const note = { stepId: "late", type: "SET", ...came };
+    const simulation = simulate(define({ steps: [wait({ ...all, events }), note] }));
+    simulation.start();
+    simulation.publish("packed");
+
+    simulation.elapse("PT1H");
+
+    expect(simulation.snapshot.variables).toMatchObject({ came: "packed" });
+  });
 });
 
 test("keys of open waits are written again when what they read changes", () => {
