@@ -22,7 +22,7 @@ const pureChaos = [
 ];
 
 /** Faults that are mostly waited for. */
-const faultsBesideOthers = ["test/faults/workers-lost.test.ts"];
+const faultsBesideOthers = ["test/faults/workers-lost.test.ts", "test/faults/suspects.test.ts"];
 
 /** Each a fault at a certain moment, which asks for some quiet: two files at a time, after all others. */
 const lastOfAll = { maxWorkers: 2, sequence: { groupOrder: 1 } };

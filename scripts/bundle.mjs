@@ -1,5 +1,6 @@
 // Each app in one file, out of what tsc has built: a process that has to find and read a thousand files
-// takes three times as long to start. Nothing is minified, so that stack traces can be read.
+// takes three times as long to start. Nothing is minified, so that stack traces can be read, and there are
+// no source maps, which Node would read at every start: 60 ms and 33 MB.
 import { existsSync, readdirSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -29,7 +30,7 @@ async function bundleApp(app) {
   const { rolldown } = await import("rolldown");
   const bundle = async (file) => {
     const bundled = await rolldown({ input: join(root, file), external, platform: "node" });
-    await bundled.write({ dir: folder, format: "esm", sourcemap: true });
+    await bundled.write({ dir: folder, format: "esm" });
     await bundled.close();
   };
   rmSync(folder, { recursive: true, force: true });

@@ -56,7 +56,11 @@ export const workerSettings = { MILLRACE_CONCURRENCY: "100" } as const;
 const here = import.meta.dirname;
 const tasksFile = join(here, "tasks.js");
 const holdFile = join(here, "hold.js");
-const workerProgram = fileURLToPath(new URL("../../../apps/worker/dist/main.js", import.meta.url));
+const programAt = (path: string) =>
+  fileURLToPath(new URL(`../../../apps/worker/${path}`, import.meta.url));
+const workerProgram = programAt("bundle/main.js");
+/** Of modules, since those that are held load them before they begin. */
+const heldProgram = programAt("dist/main.js");
 const longestMs = 120_000;
 
 export async function openRig({ servers, profileFolder }: Bench): Promise<Rig> {
@@ -86,7 +90,7 @@ export async function openRig({ servers, profileFolder }: Bench): Promise<Rig> {
     const workers: Child[] = [];
     closers.push(() => Promise.all(workers.map((child) => child.stop())));
     const logs = join(dataDir, "logs");
-    const startWorker = async (nodeArguments: readonly string[]) => {
+    const startWorker = async (programArguments: readonly string[]) => {
       mkdirSync(logs, { recursive: true });
       const log = openSync(join(logs, `worker-${workers.length + 1}.log`), "a", 0o600);
       const heard = new Map<string, () => void>();
@@ -94,7 +98,7 @@ export async function openRig({ servers, profileFolder }: Bench): Promise<Rig> {
       const [loaded, ready] = [hears("loaded"), hears("ready")];
       const child = await startChild({
         command: process.execPath,
-        args: ["--enable-source-maps", ...nodeArguments, workerProgram],
+        args: programArguments,
         env: {
           ...profiling,
           DATABASE_URL: database.url,
@@ -120,9 +124,11 @@ export async function openRig({ servers, profileFolder }: Bench): Promise<Rig> {
         ...stack.pids(),
         worker: workers.filter(({ exit }) => exit === undefined).map(({ pid }) => pid),
       }),
-      startWorker: () => startWorker([]),
+      startWorker: () => startWorker([workerProgram]),
       async holdWorkers(count) {
-        const held = await Promise.all(range(count).map(() => startWorker(["--import", holdFile])));
+        const held = await Promise.all(
+          range(count).map(() => startWorker(["--import", holdFile, heldProgram])),
+        );
         await Promise.all(held.map(({ loaded }) => loaded));
         return {
           begin() {

@@ -10,6 +10,7 @@ const longest = [
   "test/integration/wait-against-event.test.ts",
   "test/e2e/cli-demo.test.ts",
   "test/e2e/cli-dev.test.ts",
+  "test/faults/suspects.test.ts",
   "test/e2e/cli-commands.test.ts",
   "test/chaos/run.test.ts",
   "test/faults/redis-faults.test.ts",

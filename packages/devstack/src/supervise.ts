@@ -125,7 +125,7 @@ async function start(plan: ProcessPlan): Promise<Run> {
   const log = output === "files" ? openLog(plan) : undefined;
   const child = await startChild({
     command: process.execPath,
-    args: ["--enable-source-maps", plan.program],
+    args: [plan.program],
     env: plan.env,
     stopSignal: "SIGTERM",
     output:

@@ -1,8 +1,8 @@
 import { connect } from "node:net";
-import { resolve } from "node:path";
 import { createDatabase, createKeyPrefix, startProcess, stopProcesses } from "@millrace/testkit";
 import type { TestDatabase, TestRedis } from "@millrace/testkit";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
+import { programOf } from "../../support/installation.ts";
 import { call, waiting } from "./support.ts";
 
 // The programs as they are started in production: from the build, with their settings in the
@@ -99,12 +99,9 @@ async function startApi(env: Readonly<Record<string, string>> = {}) {
   return { started, url };
 }
 
-function startApp(app: string, env: Readonly<Record<string, string>>) {
+function startApp(app: "api" | "worker" | "scheduler", env: Readonly<Record<string, string>>) {
   return startProcess({
-    args: [
-      "--enable-source-maps",
-      resolve(import.meta.dirname, `../../../apps/${app}/dist/main.js`),
-    ],
+    args: [programOf(app)],
     env: {
       DATABASE_URL: database.url,
       REDIS_URL: redis.url,
