@@ -20,7 +20,7 @@ afterAll(async () => {
   await database.drop();
 });
 
-test.each(["api", "worker", "scheduler"])(
+test.each(["api", "worker", "scheduler"] as const)(
   "the %s names every problem of its settings at once and exits with 2",
   async (app) => {
     const started = await startApp(app, { DATABASE_URL: "", LOG_LEVEL: "loud" });
@@ -31,7 +31,7 @@ test.each(["api", "worker", "scheduler"])(
   },
 );
 
-test.each(["worker", "scheduler"])(
+test.each(["worker", "scheduler"] as const)(
   "the %s serves its metrics and health, and ends with 0 when asked to",
   async (app) => {
     const started = await startApp(app, { MILLRACE_METRICS_PORT: "0" });
