@@ -63,7 +63,11 @@ const workerProgram = programAt("bundle/main.js");
 const heldProgram = programAt("dist/main.js");
 const longestMs = 120_000;
 
-export async function openRig({ servers, profileFolder }: Bench): Promise<Rig> {
+/** @param env Settings of API and scheduler beyond the defaults. */
+export async function openRig(
+  { servers, profileFolder }: Bench,
+  env: Readonly<Record<string, string>> = {},
+): Promise<Rig> {
   const closers: (() => unknown)[] = [];
   const close = async () => {
     for (const closeOne of closers.splice(0).toReversed()) await closeOne();
@@ -79,7 +83,7 @@ export async function openRig({ servers, profileFolder }: Bench): Promise<Rig> {
       redisUrl: servers.redis.url,
       workers: 0,
       isRestarted: false,
-      env: profiling,
+      env: { ...profiling, ...env },
     });
     closers.push(() => stack.close());
     const sql = new pg.Pool({ connectionString: database.url, max: 2 });
@@ -152,8 +156,12 @@ export async function openRig({ servers, profileFolder }: Bench): Promise<Rig> {
 }
 
 /** Opens a rig, with the ends of its logs in the message when the measurement fails. */
-export async function withRig<T>(bench: Bench, measure: (rig: Rig) => Promise<T>): Promise<T> {
-  const rig = await openRig(bench);
+export async function withRig<T>(
+  bench: Bench,
+  measure: (rig: Rig) => Promise<T>,
+  env: Readonly<Record<string, string>> = {},
+): Promise<T> {
+  const rig = await openRig(bench, env);
   try {
     const measured = await measure(rig);
     if (bench.showsStatements) await printStatements(bench.servers, rig.database);

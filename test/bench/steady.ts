@@ -5,11 +5,12 @@ import { startWorkers, withRig } from "./rig.ts";
 import type { Rig } from "./rig.ts";
 import { inFlight, median, range } from "./statistics.ts";
 import { startAndWait } from "./w2-latency.ts";
-import type { Workload } from "./workload.ts";
+import type { Bench, Measured, Workload } from "./workload.ts";
 
 /**
  * The same load for as long as was asked for (`--minutes`), about a third of what two cores can do: whether
- * memory, waiting or what vacuum leaves behind grow with time. What has ended is kept, so the tables grow.
+ * memory, waiting, tables or what vacuum leaves behind grow with time. What has ended is deleted after a minute,
+ * so that after two as much goes as comes. Events stay for a week whatever is set: their table grows.
  */
 export const steady: Workload = {
   id: "STEADY",
@@ -20,39 +21,48 @@ export const steady: Workload = {
     "chain p50 ms, first fifth": { unit: "ms", isRate: false },
     "chain p50 ms, last ÷ first": { unit: "×", isRate: false, target: 1.3 },
     "not ended": { unit: "workflows", isRate: false, target: 0 },
+    "dead rows %, third fifth": { unit: "%", isRate: false },
     "dead rows %, last fifth": { unit: "%", isRate: false, target: 20 },
+    "instances stored, last fifth": { unit: "instances", isRate: false },
+    "instances stored, last ÷ third": { unit: "×", isRate: false, target: 1.1 },
+    "deleted late, s, most": { unit: "s", isRate: false, target: 5 },
+    "tables MB, last fifth": { unit: "MB", isRate: false },
+    "tables MB, last ÷ third": { unit: "×", isRate: false, target: 1.1 },
     "worker MB, last − second fifth": { unit: "MB", isRate: false, target: 10 },
     "api MB, last − second fifth": { unit: "MB", isRate: false, target: 10 },
     "scheduler MB, last − second fifth": { unit: "MB", isRate: false, target: 10 },
   },
-  run: (bench) =>
-    withRig(bench, async (rig) => {
-      for (const document of [chain3, waiter, sleeper]) await rig.register(document);
-      const [worker] = await startWorkers(rig, 1);
-      const seconds = Math.round(bench.minutes * 60);
-      const samples: Sample[] = [];
-      const from = performance.now();
-      for (const second of range(seconds)) {
-        const [{ totalMs }] = await Promise.all([
-          startAndWait(rig.http, chain3.id),
-          startSome(rig, second),
-        ]);
-        samples.push(await sampleOf(rig, worker?.child.pid ?? 0, totalMs));
-        await sleep(Math.max(0, from + (second + 1) * 1_000 - performance.now()));
-      }
-      const elapsedS = (performance.now() - from) / 1_000;
-      await sleep(10_000);
-      const count = seconds * perSecond;
-      return {
-        values: {
-          ...valuesOf(samples),
-          "workflows/s": count / elapsedS,
-          "not ended": await left(rig),
-        },
-        note: `${bench.minutes} minutes, ${count.toLocaleString("en")} workflows`,
-      };
-    }),
+  run: (bench) => withRig(bench, (rig) => measure(rig, bench), { MILLRACE_RETENTION: retention }),
 };
+
+const retention = "PT1M";
+
+async function measure(rig: Rig, bench: Bench): Promise<Measured> {
+  for (const document of [chain3, waiter, sleeper]) await rig.register(document);
+  const [worker] = await startWorkers(rig, 1);
+  const seconds = Math.round(bench.minutes * 60);
+  const samples: Sample[] = [];
+  const from = performance.now();
+  for (const second of range(seconds)) {
+    const [{ totalMs }] = await Promise.all([
+      startAndWait(rig.http, chain3.id),
+      startSome(rig, second),
+    ]);
+    samples.push(await sampleOf(rig, worker?.child.pid ?? 0, totalMs));
+    await sleep(Math.max(0, from + (second + 1) * 1_000 - performance.now()));
+  }
+  const elapsedS = (performance.now() - from) / 1_000;
+  await sleep(10_000);
+  const count = seconds * perSecond;
+  return {
+    values: {
+      ...valuesOf(samples),
+      "workflows/s": count / elapsedS,
+      "not ended": await left(rig),
+    },
+    note: `${bench.minutes} minutes, ${count.toLocaleString("en")} workflows`,
+  };
+}
 
 const [chains, waits, sleeps] = [150, 25, 25];
 const perSecond = chains + waits + sleeps;
@@ -74,20 +84,40 @@ interface Sample {
   readonly chainMs: number;
   /** Of all rows of the installation. */
   readonly deadPercent: number;
+  readonly instances: number;
+  /** How long what is to be deleted next has been due. */
+  readonly lateS: number;
+  /** Of all tables but that of events, with their indexes. */
+  readonly tablesMb: number;
   readonly workerMb: number;
   readonly apiMb: number;
   readonly schedulerMb: number;
 }
 
+interface StoredRow {
+  readonly dead: number;
+  readonly mb: number;
+  readonly instances: number;
+  readonly late: number;
+}
+
 async function sampleOf(rig: Rig, workerPid: number, chainMs: number): Promise<Sample> {
-  const { rows } = await rig.sql.query<{ dead: number }>(
-    `select (100 * sum(n_dead_tup) / greatest(1, sum(n_live_tup + n_dead_tup)))::float8 as dead
+  const { rows } = await rig.sql.query<StoredRow>(
+    `select (100 * sum(n_dead_tup) / greatest(1, sum(n_live_tup + n_dead_tup)))::float8 as dead,
+      (sum(pg_total_relation_size(relid)) filter (where relname <> 'events') / 1e6)::float8 as mb,
+      (select count(*)::integer from workflow_instances) as instances,
+      (select coalesce(greatest(0, extract(epoch from now() - min(completed_at)) - 60), 0)::float8
+        from workflow_instances) as late
      from pg_stat_user_tables`,
   );
+  const { dead, mb, instances, late } = rows[0] as StoredRow;
   const { api: [api = 0] = [], scheduler: [scheduler = 0] = [] } = rig.pids();
   return {
     chainMs,
-    deadPercent: rows[0]?.dead ?? Number.NaN,
+    deadPercent: dead,
+    instances,
+    lateS: late,
+    tablesMb: mb,
     workerMb: residentMb(workerPid),
     apiMb: residentMb(api),
     schedulerMb: residentMb(scheduler),
@@ -105,7 +135,15 @@ function valuesOf(samples: readonly Sample[]): Record<string, number> {
   return {
     "chain p50 ms, first fifth": first,
     "chain p50 ms, last ÷ first": fifth(4, ({ chainMs }) => chainMs) / first,
+    "dead rows %, third fifth": fifth(2, ({ deadPercent }) => deadPercent),
     "dead rows %, last fifth": fifth(4, ({ deadPercent }) => deadPercent),
+    "instances stored, last fifth": fifth(4, ({ instances }) => instances),
+    "instances stored, last ÷ third":
+      fifth(4, ({ instances }) => instances) / fifth(2, ({ instances }) => instances),
+    "deleted late, s, most": Math.max(...samples.map(({ lateS }) => lateS)),
+    "tables MB, last fifth": fifth(4, ({ tablesMb }) => tablesMb),
+    "tables MB, last ÷ third":
+      fifth(4, ({ tablesMb }) => tablesMb) / fifth(2, ({ tablesMb }) => tablesMb),
     "worker MB, last − second fifth": grown(({ workerMb }) => workerMb),
     "api MB, last − second fifth": grown(({ apiMb }) => apiMb),
     "scheduler MB, last − second fifth": grown(({ schedulerMb }) => schedulerMb),
