@@ -22,6 +22,7 @@ beforeAll(async () => {
     { id: "parent", steps: [child("done")] },
     { id: "launcher", steps: [child("done", { detached: true }), waitFor("paid")] },
     { id: "launched", steps: [child("waiting", { detached: true })] },
+    { id: "begun", startTriggers: [{ eventPattern: "begin" }], steps: [end] },
     { id: "taking", steps: [waitFor("taken")] },
     { id: "past", steps: [waitFor("seen.one", { lookback: "P60D" })] },
     { id: "widely", steps: [waitFor("all.*.of", { lookback: "P60D" })] },
@@ -168,6 +169,22 @@ test("an instance whose dead letter is open stays until somebody has resolved it
   const before = await forgetSettled(db(), look);
   await sql`update dead_letters set status = 'DISCARDED' where instance_id = ${id}`.execute(db());
   const after = await forgetSettled(db(), look);
+
+  expect([before.deleted, after.deleted]).toEqual([0, 1]);
+});
+
+test("an instance stays while the event that started it may be matched once more", async () => {
+  await publish("starter", "begin");
+  const { rows } = await sql<{ id: string }>`
+    select id from workflow_instances where start_event_id = 'starter'`.execute(db());
+  const [{ id }] = rows as [{ id: string }];
+  await age(id);
+  await sql`update events set matched_at = null where id = 'starter'`.execute(db());
+
+  const before = await forgetSettled(db(), look);
+  await sql`update events set matched_at = now() where id = 'starter'`.execute(db());
+  const after = await forgetSettled(db(), look);
+  await sql`delete from events`.execute(db());
 
   expect([before.deleted, after.deleted]).toEqual([0, 1]);
 });

@@ -4,11 +4,13 @@ import { prepared, run, type Db } from "./statement.ts";
 
 /** Rows of a schedule that stay, however old: its latest. */
 const keptRuns = 100;
+/** Rows of one schedule that go at once: more than a schedule comes to between two looks. */
+const mostRuns = 1_000;
 
 /**
  * What has become of ticks long ago. A run goes after its instance. Of those that ran the latest tick is
  * remembered in the schedule, so that no backfill repeats one (PROMISES P7). Looks at `limit` schedules,
- * in order of their keys, and at as many runs of each.
+ * in order of their keys.
  */
 export async function forgetRuns(db: Db, { olderMs, after, limit }: RetentionLook): Promise<Swept> {
   const { at: tenantId, id } = after ?? { at: "", id: "" };
@@ -22,7 +24,7 @@ export async function forgetRuns(db: Db, { olderMs, after, limit }: RetentionLoo
   let deleted = 0;
   for (const schedule of found) {
     if (!schedule.has_old) continue;
-    deleted += await forgetRunsOf(db, schedule, olderMs, limit);
+    deleted += await forgetRunsOf(db, schedule, olderMs);
   }
   const last = found.at(-1);
   const place = last && { at: last.tenant_id, id: last.id };
@@ -65,11 +67,10 @@ async function forgetRunsOf(
   db: Db,
   { tenant_id: tenantId, id }: FoundSchedule,
   olderMs: number,
-  limit: number,
 ): Promise<number> {
   return db.transaction().execute(async (trx) => {
     if (!(await lockIfFree(trx, { tenantId, id }))) return 0;
-    const values = [tenantId, id, olderMs, keptRuns, limit];
+    const values = [tenantId, id, olderMs, keptRuns, mostRuns];
     const [row] = await run<{ deleted: number }>(trx, forgetOldRuns, values);
     return row?.deleted ?? 0;
   });

@@ -37,7 +37,7 @@ const mostCommits = 2_000;
 /**
  * Settled instances, with all that is stored of them. A family goes from below: an awaited child not before
  * its parent has settled, and a parent not before its awaited children have gone. One with an open dead
- * letter stays.
+ * letter stays, and one whose event may still be matched once more, which would start it again.
  */
 export async function forgetSettled(
   db: Db,
@@ -73,7 +73,8 @@ const isMoreSettled = `(select count(*) from oldest) >= $4
 const takeSettled = prepared(
   "take_settled",
   `with oldest as materialized (
-    select tenant_id, id, workflow_id, version, parent, completed_at from workflow_instances
+    select tenant_id, id, workflow_id, version, parent, start_event_id, completed_at
+    from workflow_instances
     where completed_at < statement_timestamp() - $1::bigint * interval '1 ms'
       and completed_at >= $2::timestamptz and (completed_at, id) > ($2::timestamptz, $3::uuid)
     order by completed_at, id
@@ -90,6 +91,12 @@ const takeSettled = prepared(
         and not exists (
           select from dead_letters l
           where l.tenant_id = i.tenant_id and l.instance_id = i.id and l.status = 'OPEN')
+        and (s.start_event_id is null or not exists (
+          select from (
+            select matched_at from events e
+            where e.tenant_id = s.tenant_id and e.id = s.start_event_id
+            offset 0) e
+          where e.matched_at is null))
         and (s.parent is null or s.parent ->> 'awaited' = 'false' or not exists (
           select from workflow_instances p
           where p.tenant_id = s.tenant_id and p.id = (s.parent ->> 'instanceId')::uuid

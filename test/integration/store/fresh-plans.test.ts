@@ -1,4 +1,10 @@
-import { claimSteps, commitBatch, createBatch, loadInstances } from "@millrace/store";
+import {
+  claimSteps,
+  commitBatch,
+  createBatch,
+  forgetDeliveries,
+  loadInstances,
+} from "@millrace/store";
 import type { Db } from "@millrace/store";
 import { sql } from "kysely";
 import { expect, test } from "vitest";
@@ -39,6 +45,8 @@ async function takeAndCommit(db: Db, count: number): Promise<void> {
     db,
     snapshots.map((snapshot) => result(snapshot, { workerId: worker })),
   );
+  const [first] = snapshots;
+  if (first) await forgetDeliveries(db, { tenantId: first.tenantId, instanceId: first.id });
   expect(outcomes).toEqual(snapshots.map(() => ({ kind: "committed", version: 2 })));
 }
 
