@@ -461,6 +461,7 @@ test("the last of all events against a cancel: one of the two, and nothing is le
       [a, b],
     ]);
   }
+  await eventually("the rows to go", async () => (await rowsLeft())?.releases === 0);
   expect(await rowsLeft()).toEqual({ waits: 0, releases: 0 });
 });
 

@@ -4,6 +4,7 @@ import { forgetDeliveries } from "@millrace/store";
 import type { ChildSignal } from "@millrace/store";
 import { advance } from "../advance.ts";
 import type { Intent } from "../advance.ts";
+import { handOnReleased } from "../events/hand-on.ts";
 import { signalsOf } from "../events/inbox.ts";
 import { childSignalsOf, forgetTold, loadTold, tellsOfChild } from "../instances/children.ts";
 import { perform } from "../perform.ts";
@@ -71,7 +72,9 @@ async function apply(
   );
   if (advanced.kind === "void" && isSettled(advanced.snapshot)) {
     const { db } = services.database;
-    await persistently(services.log, () => forgetDeliveries(db, { tenantId, instanceId }));
+    const key = { tenantId, instanceId };
+    await persistently(services.log, () => forgetDeliveries(db, key));
+    await persistently(services.log, () => handOnReleased(services, key));
   }
   if (advanced.kind !== "committed") {
     await forgetTold(services, job, told);
