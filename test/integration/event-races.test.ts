@@ -298,19 +298,19 @@ const go = { transitions: { default: "done" } };
 
 /** Long enough for the starts of all before it, on a busy machine too. */
 const dueMs = 2_000;
-const due = { duration: `PT${dueMs / 1_000}S` };
+const dueIn = (ms: number) => ({ duration: `PT${ms / 1_000}S` });
 
-const timeouts: readonly [string, (pattern: string) => object][] = [
+const timeouts: readonly [string, (pattern: string, due: { duration: string }) => object][] = [
   [
     "of the instance",
-    (pattern: string) => ({
+    (pattern, due) => ({
       timeout: due.duration,
       steps: [wait({ eventPattern: pattern, ...own, ...go }), done],
     }),
   ],
   [
     "of a composite around it",
-    (pattern: string) => ({
+    (pattern, due) => ({
       steps: [
         fork([branch("a", wait({ eventPattern: pattern, ...own, ...go }), done)], {
           totalTimeout: due.duration,
@@ -320,7 +320,7 @@ const timeouts: readonly [string, (pattern: string) => object][] = [
   ],
   [
     "of a wait for all of several events",
-    (pattern: string) => ({
+    (pattern, due) => ({
       steps: [
         wait({
           mode: "ALL",
@@ -336,7 +336,7 @@ test.each(timeouts)(
   "a timeout %s takes no wait that was counted as delivered",
   async (_whose, definitionOf) => {
     const pattern = fresh();
-    const id = await register(definitionOf(pattern));
+    const id = await register(definitionOf(pattern, dueIn(dueMs)));
     const outcomes = await Promise.all(
       Array.from({ length: 40 }, async (_each, n) => {
         await sleep(n * 12);
@@ -361,16 +361,16 @@ test.each(timeouts)(
 test("of a paused wait its timeout and an event have what came first, at whatever moment it is paused", async () => {
   const pattern = fresh();
   const ids = await Promise.all(
-    timeouts.map(([, definitionOf]) => register(definitionOf(pattern))),
+    timeouts.map(([, definitionOf]) => register(definitionOf(pattern, dueIn(2 * dueMs)))),
   );
   const outcomes = await Promise.all(
     Array.from({ length: 45 }, async (_each, n) => {
       const { createdAt, id } = await start(ids[n % ids.length] ?? "", { n });
       await publish("before", {});
-      const dueAt = new Date(createdAt).getTime() + dueMs;
+      const dueAt = new Date(createdAt).getTime() + 2 * dueMs;
       // Long before, long after, or as close as can be, as the pause is to either.
-      const apartMs = n < 6 ? -1_500 : n < 12 ? 250 : (n % 12) * 2 - 8;
-      const pausing = sleep(dueAt - Date.now() + (n < 12 ? -1_600 : ((n * 7) % 24) - 12));
+      const apartMs = n < 6 ? -3_000 : n < 12 ? 250 : (n % 12) * 2 - 8;
+      const pausing = sleep(dueAt - Date.now() + (n < 12 ? -3_100 : ((n * 7) % 24) - 12));
       const paused = pausing.then(() => act(id, "pause"));
       await sleep(dueAt + apartMs - Date.now());
       const { delivered } = await publish(pattern, { n });
@@ -381,7 +381,7 @@ test("of a paused wait its timeout and an event have what came first, at whateve
   );
 
   const delivered = (at: number) => outcomes.flatMap(([ms, count]) => (ms === at ? count : []));
-  expect([delivered(-1_500), delivered(250)]).toEqual([
+  expect([delivered(-3_000), delivered(250)]).toEqual([
     [1, 1, 1, 1, 1, 1],
     [0, 0, 0, 0, 0, 0],
   ]);
