@@ -354,14 +354,22 @@ test("of a schedule's runs the latest hundred stay; older ones go after their in
   expect(body).toMatchObject({ ticks: 1, alreadyRan: 0, started: 1 });
 });
 
-test("schedulers delete by themselves, and say how much", async () => {
+test("schedulers delete by themselves and say how much; what is promised of events and keys outlasts a short setting", async () => {
   const ids = await Promise.all(Array.from({ length: 20 }, () => start("done")));
   await age(...ids);
+  const recent = await start("done", { "idempotency-key": "recent" });
+  await publish("recent", "seen.recently");
+  await sql`update idempotency_keys set created_at = now() - interval '23 hours'`.execute(db());
+  await sql`update events set received_at = now() - interval '6 days'
+    where id = 'recent'`.execute(db());
 
-  const scheduler = await runScheduler(api.services, { retentionMs: monthMs });
+  const scheduler = await runScheduler(api.services, { retentionMs: 60_000 });
   await eventually("their deletion", async () => (await left(...ids)).length === 0);
+  // When it has stopped, it has looked at everything once.
   await scheduler.close();
 
   const text = await api.services.metrics.text();
   expect(text).toContain('millrace_retention_deleted_total{kind="instances"} 20');
+  expect(await rowsOf("idempotency_keys", recent)).toBe(1);
+  expect((await publish("recent", "seen.recently")).duplicate).toBe(true);
 });
