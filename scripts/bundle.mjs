@@ -1,7 +1,7 @@
 // Each app in one file, out of what tsc has built: a process that has to find and read a thousand files
 // takes three times as long to start. Nothing is minified, so that stack traces can be read, and there are
 // no source maps, which Node would read at every start: 60 ms and 33 MB.
-import { existsSync, readdirSync, rmSync, statSync } from "node:fs";
+import { existsSync, mkdtempSync, readdirSync, renameSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
@@ -20,22 +20,41 @@ const external = [
   "pg-native",
 ];
 
-const built = newest(["packages", "apps"].flatMap(projects).map((path) => join(path, "dist")));
+const made = newest([
+  ...["packages", "apps"].flatMap(projects).flatMap((path) => filesBelow(join(path, "dist"))),
+  join(root, "package-lock.json"),
+  fileURLToPath(import.meta.url),
+]);
 await Promise.all(apps.map(bundleApp));
 
-/** Writes `apps/<name>/bundle`, where there is none that is as new as the build. */
+/**
+ * Writes `apps/<name>/bundle`, where there is none that is as new as what it is made of. It takes its place
+ * whole, so that nobody finds half of it, whoever is killed.
+ */
 async function bundleApp(app) {
   const folder = join(root, "apps", app, "bundle");
-  if (newest([folder]) > built) return;
+  if (newest([join(folder, "main.js")]) > made) return;
   const { rolldown } = await import("rolldown");
+  const aside = mkdtempSync(join(root, "node_modules", `.bundle-${app}-`));
   const bundle = async (file) => {
     const bundled = await rolldown({ input: join(root, file), external, platform: "node" });
-    await bundled.write({ dir: folder, format: "esm" });
+    await bundled.write({ dir: aside, format: "esm" });
     await bundled.close();
   };
-  rmSync(folder, { recursive: true, force: true });
   for (const file of threads[app] ?? []) await bundle(file);
   await bundle(`apps/${app}/dist/main.js`);
+  // Either may fail: there is none yet, or somebody else has made the same meanwhile.
+  move(folder, `${aside}-old`, "ENOENT");
+  move(aside, folder, "ENOTEMPTY");
+  for (const left of [aside, `${aside}-old`]) rmSync(left, { recursive: true, force: true });
+}
+
+function move(from, to, tolerated) {
+  try {
+    renameSync(from, to);
+  } catch (error) {
+    if (error.code !== tolerated) throw error;
+  }
 }
 
 function projects(group) {
@@ -43,12 +62,13 @@ function projects(group) {
   return readdirSync(folder).map((name) => join(folder, name));
 }
 
-/** When the last of the files below the folders was written. */
-function newest(folders) {
-  const files = folders.filter(existsSync).flatMap((folder) =>
-    readdirSync(folder, { recursive: true })
-      .filter((name) => name.endsWith(".js"))
-      .map((name) => join(folder, name)),
-  );
-  return Math.max(0, ...files.map((file) => statSync(file).mtimeMs));
+function filesBelow(folder) {
+  if (!existsSync(folder)) return [];
+  const names = readdirSync(folder, { recursive: true });
+  return names.filter((name) => name.endsWith(".js")).map((name) => join(folder, name));
+}
+
+/** When the last of the files was written; 0 where there is none. */
+function newest(files) {
+  return Math.max(0, ...files.filter(existsSync).map((file) => statSync(file).mtimeMs));
 }

@@ -92,6 +92,7 @@ export {
 } from "./definition/duration.ts";
 export type { Duration } from "./definition/duration.ts";
 export { executionOfWait, isInItem, pathOfStep, stepIdOf } from "./definition/paths.ts";
+export { inStoredOrder } from "./state/stored-order.ts";
 export { childWorkflowsOf } from "./definition/child-workflows.ts";
 export type { ChildWorkflow } from "./definition/child-workflows.ts";
 export { compileDefinition } from "./definition/compile.ts";

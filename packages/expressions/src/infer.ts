@@ -64,8 +64,9 @@ export function infer(node: Node, source: string, roots: Roots, report: Report):
       }
       case "computed": {
         const object = shapeOf(each.object);
-        shapeOf(each.key);
-        if (!isOnly(object, "array", "undefined", "null")) return anything;
+        // "length" is a key like an index is.
+        const isIndex = isOnly(shapeOf(each.key), "number", "undefined", "null", "boolean");
+        if (!isIndex || !isOnly(object, "array", "undefined", "null")) return anything;
         return optional(object.element?.() ?? anything);
       }
       case "call":

@@ -192,3 +192,12 @@ test.each([
 
   expect(bareOutputs.map(({ stepId }) => stepId)).toEqual(stepIds);
 });
+
+test("a key that may be text finds the length of a list as well as its elements", () => {
+  const list = listOf(() => ofType("string"));
+  const roots = { variables: objectOf({ list, index: ofType("number"), key: anything }) };
+  const typesOf = (source: string) => inspect(parseExpression(source), roots).shape.types;
+
+  expect(typesOf("variables.list[variables.index]")).not.toContain("number");
+  expect(typesOf("variables.list[variables.key]")).toContain("number");
+});

@@ -1,9 +1,13 @@
+import { execFile } from "node:child_process";
 import { join } from "node:path";
+import { promisify } from "node:util";
 import type { Count } from "@millrace/telemetry";
 import { eventually } from "@millrace/testkit";
 import { expect, test, type TestContext } from "vitest";
 import { openCell } from "../src/worker/cell-process.ts";
 import type { CellProcess } from "../src/worker/cell-process.ts";
+
+const cellFile = join(import.meta.dirname, "support/cell.mjs");
 
 // One process each, against whatever a step does to the one that it runs in. With a database, and as a
 // worker that goes on: test/faults/suspects.test.ts.
@@ -66,13 +70,23 @@ test.concurrent("C16: a cell that stands still is killed by whoever has started 
   expect(await cell.exited).toBe("SIGKILL");
 });
 
+test.concurrent("C16: a worker that may open no more files has no cell, and lives on", async () => {
+  const file = join(import.meta.dirname, "support/no-files-left.mjs");
+  const start = `ulimit -n 400 && exec "${process.execPath}" "${file}" "${cellFile}"`;
+
+  const { stdout } = await promisify(execFile)("sh", ["-c", start]);
+
+  expect(JSON.parse(stdout)).toEqual([false, expect.stringContaining("EMFILE"), true]);
+});
+
 async function open(
   { onTestFinished }: TestContext,
   options: readonly string[] = [],
 ): Promise<{ readonly cell: CellProcess; readonly freed: readonly (readonly Count[])[] }> {
   const freed: Count[][] = [];
-  const file = join(import.meta.dirname, "support/cell.mjs");
-  const cell = openCell({ file, options, env: process.env }, (counts) => freed.push(counts));
+  const cell = openCell({ file: cellFile, options, env: process.env }, (counts) =>
+    freed.push(counts),
+  );
   onTestFinished(() => cell.endWithin(0));
   expect(await cell.ready).toBe(true);
   return { cell, freed };

@@ -1,7 +1,7 @@
 import { Kysely, PostgresDialect } from "kysely";
 import type { PostgresPool, PostgresPoolClient } from "kysely";
 import pg from "pg";
-import { breaksConnection, isTransient, storeErrorOf } from "./errors.ts";
+import { breaksConnection, isStalePlan, isTransient, storeErrorOf } from "./errors.ts";
 import { prepared, preparedName, registerPool } from "./statement.ts";
 import type { Database } from "./tables.ts";
 
@@ -207,6 +207,12 @@ function guard(client: pg.PoolClient): PostgresPoolClient {
       });
     } catch (error) {
       isBroken ||= breaksConnection(error);
+      if (!isStalePlan(error) || client.getTransactionStatus() !== "I") throw storeErrorOf(error);
+    }
+    // A migration has come since it was prepared. Planned anew it is right; the next caller has a new connection.
+    try {
+      return await client.query({ text, values: values as unknown[] });
+    } catch (error) {
       throw storeErrorOf(error);
     }
   };

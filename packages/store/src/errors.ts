@@ -24,7 +24,10 @@ export class DatabaseUnavailableError extends StoreError {
   readonly retryable = true;
 }
 
-/** Two transactions stood in each other's way, and this one was given up whole. */
+/**
+ * Two transactions stood in each other's way, or a migration in that of one that was under way, and this one
+ * was given up whole.
+ */
 export class TransactionConflictError extends StoreError {
   override readonly name = "TransactionConflictError";
   readonly code = "TRANSACTION_CONFLICT";
@@ -84,7 +87,12 @@ export function storeErrorOf(error: unknown): unknown {
 /** Whether the connection that this error came from is of no more use. */
 export function breaksConnection(error: unknown): boolean {
   const sqlState = sqlStateOf(error);
-  return sqlState === undefined || unavailable.test(sqlState);
+  return sqlState === undefined || unavailable.test(sqlState) || isStalePlan(error);
+}
+
+/** What was prepared gives other columns by now: a migration has added one. */
+export function isStalePlan(error: unknown): boolean {
+  return sqlStateOf(error) === stalePlan;
 }
 
 /**
@@ -93,8 +101,10 @@ export function breaksConnection(error: unknown): boolean {
  * process left standing for too long (25P03, 25P04), and I/O errors.
  */
 const unavailable = /^(08|53|57P|25006|25P03|25P04|58)/;
-/** Serialization failure, deadlock, lock timeout. */
-const conflicts = /^(40001|40P01|55P03)$/;
+/** Serialization failure, deadlock, lock timeout, a stale plan. */
+const conflicts = /^(40001|40P01|55P03|0A000)$/;
+/** "cached plan must not change result type", the only thing that we ask for and is not supported. */
+const stalePlan = "0A000";
 const queryCanceled = "57014";
 /** Data exceptions, broken constraints, limits of the server such as the size of an index row. */
 const refusals = /^(22|23|54)/;

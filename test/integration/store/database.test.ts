@@ -1,3 +1,4 @@
+import { inStoredOrder } from "@millrace/engine";
 import {
   claimSteps,
   commitBatch,
@@ -14,8 +15,9 @@ import {
   registerWorker,
   StatementTimeoutError,
 } from "@millrace/store";
-import type { CommitOutcome, DatabaseHandle } from "@millrace/store";
+import type { CommitOutcome, DatabaseHandle, Json } from "@millrace/store";
 import { createDatabase, createEmptyDatabase, eventually } from "@millrace/testkit";
+import fc from "fast-check";
 import { sql } from "kysely";
 import { connect, createServer } from "node:net";
 import type { AddressInfo, Socket } from "node:net";
@@ -312,3 +314,33 @@ async function openRelay(url: string) {
     },
   };
 }
+
+test("what was prepared before a migration is prepared anew", async () => {
+  const other = await openTestDatabase(1);
+  const { db } = other;
+  const read = sql.raw("/*every_schedule*/select * from schedules");
+  await read.execute(db);
+
+  await sql`alter table schedules add column one integer`.execute(db);
+  expect(await read.execute(db)).toMatchObject({ rows: [] });
+  await read.execute(db);
+  await sql`alter table schedules add column two integer`.execute(db);
+  const inside = db.transaction().execute((trx) => read.execute(trx));
+
+  await expect(inside).rejects.toSatisfy(isTransient);
+  expect(await db.transaction().execute((trx) => read.execute(trx))).toMatchObject({ rows: [] });
+  await other.drop();
+});
+
+test("an object has the order of its keys before it is stored as jsonb that it has after that", async () => {
+  const { db } = database;
+  const values = fc
+    .sample(fc.jsonValue({ stringUnit: "binary" }), { numRuns: 300, seed: 1 })
+    .filter((value) => !/\\u0000|\\ud[89a-f]/i.test(JSON.stringify(value)));
+
+  const { rows } = await sql<{ value: unknown }>`
+    select value from jsonb_array_elements(${JSON.stringify(values)}::jsonb) as value`.execute(db);
+
+  const ordered = values.map((value) => JSON.stringify(inStoredOrder(value as Json)));
+  expect(rows.map(({ value }) => JSON.stringify(value))).toEqual(ordered);
+});

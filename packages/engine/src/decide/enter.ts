@@ -13,6 +13,7 @@ import { eventNameFrom } from "../definition/pattern.ts";
 import type { NewWait } from "../state/decision.ts";
 import { executionKey } from "../state/snapshot.ts";
 import type { JsonObject, LiveExecution, TimerKind, WorkflowError } from "../state/snapshot.ts";
+import { inStoredOrder, withKeysInOrder } from "../state/stored-order.ts";
 import { enterSubWorkflow } from "./child.ts";
 import { dispatchTask } from "./dispatch.ts";
 import { cancelInstance, completeInstance, completeWith, failInstance } from "./end.ts";
@@ -176,9 +177,14 @@ export function setVariables(
   turn: Turn,
   values: readonly (readonly [string, Json | undefined])[],
 ): void {
-  const known = values.flatMap(([name, value]) => (value === undefined ? [] : [[name, value]]));
+  const known = values.flatMap(([name, value]) =>
+    value === undefined ? [] : [[name, inStoredOrder(value)]],
+  );
   if (known.length === 0) return;
-  turn.state.variables = { ...turn.state.variables, ...Object.fromEntries(known) };
+  turn.state.variables = withKeysInOrder({
+    ...turn.state.variables,
+    ...Object.fromEntries(known),
+  });
 }
 
 /** The event goes with the commit; whom it concerns is looked for after it. */

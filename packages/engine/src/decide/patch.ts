@@ -1,6 +1,7 @@
 import type { Json } from "@millrace/expressions";
 import type { Signal } from "../state/signal.ts";
 import type { JsonObject } from "../state/snapshot.ts";
+import { inStoredOrder } from "../state/stored-order.ts";
 import { canCancel } from "./cancel.ts";
 import { intervene } from "./pause.ts";
 import { note } from "./turn.ts";
@@ -21,7 +22,9 @@ export function patchVariables(
   const { state } = turn;
   // What may be cancelled may be changed: it moves on, or could be retried.
   if (!canCancel(state) || !intervene(turn, intervention)) return;
-  if (patch !== null) state.variables = mergePatch(state.variables, patch) as JsonObject;
+  if (patch !== null) {
+    state.variables = inStoredOrder(mergePatch(state.variables, patch)) as JsonObject;
+  }
   if (priority !== null) state.priority = priority;
   note(turn, {
     type: "workflow.patched",

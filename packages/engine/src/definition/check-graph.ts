@@ -207,8 +207,9 @@ function checkCycles(outline: Outline, { graph, dangling }: Ways, list: ProblemL
     fields["timeout"] !== undefined || itemsOf(fields["cancellationTriggers"]).length > 0;
   for (const component of cyclicComponents(graph)) {
     const members = component.map((index) => steps[index]).filter((step) => step !== undefined);
+    if (members.some((step) => mayEndInside(step, steps))) continue;
     const waits = component.some((index) => waiting.has(index));
-    if (waits && (endsFromOutside || members.some((step) => mayEndInside(step, steps)))) continue;
+    if (waits && endsFromOutside) continue;
     const inside = new Set(component);
     const leaves = component.some(
       (index) =>

@@ -78,6 +78,7 @@ export function checkValues(outline: Outline, list: ProblemList): ReadsFound {
     const undoing = checker(undefined, inside[parent ?? -1] ?? { names: [], roots });
     undoing.text(`${path}/condition`, own["condition"], readCondition);
     checkTaskCall(own, path, undoing);
+    checkClocks(own, path, undoing);
     checkRetry(fieldsOf(own["retry"]), `${path}/retry`, longest, undoing, list);
   }
   return found;
@@ -102,12 +103,13 @@ function checkStep(step: StepOutline, context: StepContext): void {
   checkWays(transitions["conditions"], `${path}/transitions/conditions`, conditions(leaving), list);
   checkErrorHandlers(fields["onError"], `${path}/onError`, list);
   if (type !== undefined && type !== "TASK") checkIdleFields(step, list);
-  if (takesTime.has(type ?? "")) checkClocks(fields, path, clocks, entering);
+  // Where they have no effect, too: a bad duration is one wherever it stands.
+  checkClocks(fields, path, entering);
+  checkRetry(fieldsOf(fields["retry"]), `${path}/retry`, longest, failing, list);
 
   switch (type) {
     case "TASK":
       checkTaskCall(fields, path, entering);
-      checkRetry(fieldsOf(fields["retry"]), `${path}/retry`, longest, failing, list);
       break;
     case "EVENT_WAIT":
       checkEventWait(step, context);
@@ -186,12 +188,11 @@ function checkItemName({ fields, path }: StepOutline, list: ProblemList): void {
 }
 
 function checkSubWorkflow(step: StepOutline, context: StepContext): void {
-  const { entering, failing, list, longest, outline } = context;
+  const { entering, list, outline } = context;
   const { fields, path } = step;
   const { workflowId, version, detached } = fields;
   entering.text(`${path}/workflowId`, workflowId, readPlainName("a workflowId"));
   entering.json(`${path}/input`, fields["input"], readValue);
-  checkRetry(fieldsOf(fields["retry"]), `${path}/retry`, longest, failing, list);
   const isItself = workflowId !== undefined && workflowId === outline.fields["id"];
   if (!isItself || version !== undefined || detached === true) return;
   if (!isUnavoidable(outline, step)) return;
@@ -204,11 +205,12 @@ function checkTaskCall(fields: Fields, path: string, check: Check): void {
   check.text(`${path}/taskId`, fields["taskId"], readPlainName("a taskId"));
   check.text(`${path}/queue`, fields["queue"], readPlainName("a queue"));
   check.json(`${path}/input`, fields["input"], readInput);
-  checkClocks(fields, path, [...clocks, ...taskClocks], check);
 }
 
-function checkClocks(fields: Fields, path: string, names: readonly string[], check: Check): void {
-  for (const name of names) check.text(`${path}/${name}`, fields[name], readDuration);
+function checkClocks(fields: Fields, path: string, check: Check): void {
+  for (const name of [...clocks, ...taskClocks]) {
+    check.text(`${path}/${name}`, fields[name], readDuration);
+  }
 }
 
 /** Reads conditions as a check does. */

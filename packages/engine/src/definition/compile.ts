@@ -27,6 +27,8 @@ import type {
   TaskCall,
   Transitions,
 } from "./definition.ts";
+import type { JsonObject } from "../state/snapshot.ts";
+import { inStoredOrder } from "../state/stored-order.ts";
 import { cyclicComponents } from "./graph.ts";
 import type { Draft } from "./reads-of-steps.ts";
 import { readsOfCompensation, readsOfSteps, successorsOf } from "./reads-of-steps.ts";
@@ -93,7 +95,7 @@ export function compileDefinition(document: WorkflowDefinition, version: number)
     compensateOnFailure: document.compensateOnFailure ?? compensations.length > 0,
     cancellationTriggers: (document.cancellationTriggers ?? []).map(compileTrigger),
     startTriggers: (document.startTriggers ?? []).map(compileStartTrigger),
-    variables: document.variables ?? {},
+    variables: inStoredOrder(document.variables ?? {}) as JsonObject,
     output,
     timeout: optional(document.timeout, readDuration),
     ...compileRetry(document.retry, "DEFINITION"),

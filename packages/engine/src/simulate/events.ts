@@ -4,6 +4,7 @@ import { patternMatches } from "../definition/pattern.ts";
 import { readsOf } from "../fold.ts";
 import type { NewWait } from "../state/decision.ts";
 import type { EventFact, Signal } from "../state/signal.ts";
+import { inStoredOrder } from "../state/stored-order.ts";
 import type { Told } from "./agenda.ts";
 import type { Run } from "./run.ts";
 
@@ -28,9 +29,10 @@ export function publish(run: Run, index: number): Told | undefined {
 export function deliver(
   run: Run,
   what: string,
-  event: EventFact,
+  given: EventFact,
   deaf: ReadonlySet<string> = new Set(),
 ): Told | undefined {
+  const event = { ...given, payload: inStoredOrder(given.payload) };
   run.published.push(event);
   const matched = satisfied(run, event, deaf);
   if (matched.length === 0) {

@@ -1,6 +1,7 @@
 import { spawn } from "node:child_process";
 import type { ChildProcess } from "node:child_process";
 import { randomBytes } from "node:crypto";
+import { PassThrough } from "node:stream";
 import type { Duplex } from "node:stream";
 import type { StepJob } from "@millrace/queue";
 import type { Count } from "@millrace/telemetry";
@@ -49,6 +50,8 @@ export interface CellProcess {
 const startMs = 90_000;
 /** Between the end of a process's channel and the news of its death. */
 const dyingMs = 500;
+/** What a step makes of the process's own folder is not for cells: paths of tasks may be relative. */
+const startedIn = process.cwd();
 /** A cell needs few connections: one step and what watches over it. */
 const poolSize = "2";
 
@@ -58,10 +61,13 @@ export function openCell(
   count: (counts: Count[]) => void,
 ): CellProcess {
   const child = spawn(process.execPath, [...options, file, cellArgument], {
+    cwd: startedIn,
     env: { ...env, MILLRACE_POOL_SIZE: poolSize, MILLRACE_METRICS_PORT: "" },
     stdio: ["ignore", "inherit", "inherit", "pipe"],
   });
-  const pipe = child.stdio[3] as Duplex;
+  // Listened to at once: where there is no process to be had it fails, and has no pipes.
+  const ended = exitOf(child);
+  const pipe = pipeOf(child);
   const token = randomBytes(16).toString("hex");
   const own = z.object({ token: z.literal(token) });
   const listeners = new Map<CellMessage["kind"], () => void>();
@@ -82,7 +88,7 @@ export function openCell(
   });
   const send = (message: KeeperMessage) => channel.send(message);
   const kill = () => void child.kill("SIGKILL");
-  const exited = exitOf(child).then((exit) => {
+  const exited = ended.then((exit) => {
     memory?.stop();
     return isSevered && exit === "SIGKILL" ? "it had closed the channel to its worker" : exit;
   });
@@ -137,6 +143,11 @@ export function openCell(
     },
     keep: () => clearTimeout(idling),
   };
+}
+
+/** Its channel: one that is closed where the process could not be made. */
+function pipeOf({ stdio }: Partial<Pick<ChildProcess, "stdio">>): Duplex {
+  return (stdio?.[3] as Duplex | undefined) ?? new PassThrough().destroy();
 }
 
 function exitOf(child: ChildProcess): Promise<string> {
