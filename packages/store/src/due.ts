@@ -8,6 +8,7 @@ import { parseJson } from "./json.ts";
 import { lookbackColumns, lookbackWaitOf } from "./lookbacks.ts";
 import type { LookbackRow, LookbackWait } from "./lookbacks.ts";
 import { prepared, run, type Db } from "./statement.ts";
+import { textArray } from "./unnest.ts";
 import { wentOn } from "./workers.ts";
 
 /**
@@ -78,13 +79,24 @@ export interface Lapsed extends DueStep {
   readonly silentSince: Date;
 }
 
+/** An answer that took longer says nothing of beats: the database stood still, and so nobody could beat. */
+const standstillMs = 2_000;
+
 /**
  * Frees the executions whose worker's beat is too old, or whose worker has died, as is known of it, or is
  * gone. Executions that a cancel awaits are left alone: nobody may run them again.
+ *
+ * In two statements. One that is under way while the database stands still finds all beats old: so what
+ * is freed is only what a statement before it has found, and in time.
  */
 export async function takeLapsedSteps(db: Db, options: LapseOptions): Promise<readonly Lapsed[]> {
   const { lapseMs, mostDeliveries, limit } = options;
-  const rows = await run<LapsedRow>(db, lapsedSteps, [lapseMs, mostDeliveries, limit]);
+  const askedAt = performance.now();
+  const silent = await run<{ worker_id: string }>(db, silentHolders, [lapseMs, limit]);
+  if (silent.length === 0 || performance.now() - askedAt > standstillMs) return [];
+  const workerIds = textArray(silent.map(({ worker_id: id }) => id));
+  const values = [lapseMs, mostDeliveries, limit, workerIds];
+  const rows = await run<LapsedRow>(db, lapsedSteps, values);
   return rows.map((row) => ({
     ...dueStepOf(row),
     isFree: row.is_free,
@@ -99,6 +111,20 @@ interface LapsedRow extends DueRow {
   readonly silent_since: Date;
 }
 
+const isHeldInSilence = `s.status = 'RUNNING' and s.worker_id is not null and not s.awaited
+      and (w.exit is not null
+        or coalesce(w.beat_at, '-infinity') < clock_timestamp() - $1::bigint * interval '1 ms')`;
+
+const silentHolders = prepared(
+  "silent_holders",
+  `select distinct worker_id from (
+    select s.worker_id from step_executions s
+    left join workers w on w.id = s.worker_id
+    where ${isHeldInSilence}
+    order by s.tenant_id, s.instance_id, s.path, s.iteration
+    limit $2) s`,
+);
+
 const lapsedSteps = prepared(
   "lapsed_steps",
   `with lapsed as materialized (
@@ -111,9 +137,7 @@ const lapsedSteps = prepared(
       coalesce(w.beat_at, s.started_at, s.created_at) as silent_since
     from step_executions s
     left join workers w on w.id = s.worker_id
-    where s.status = 'RUNNING' and s.worker_id is not null and not s.awaited
-      and (w.exit is not null
-        or coalesce(w.beat_at, '-infinity') < clock_timestamp() - $1::bigint * interval '1 ms')
+    where ${isHeldInSilence} and s.worker_id = any ($4::uuid[])
     order by s.tenant_id, s.instance_id, s.path, s.iteration
     limit $3
     for update of s skip locked),
