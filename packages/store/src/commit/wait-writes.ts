@@ -139,8 +139,12 @@ export function releaseLate(from: From): string {
     select w.tenant_id, w.instance_id, w.matched_event_id, w.matched_at, statement_timestamp()
     from ${from("x")}
     join settled_waits w on w.tenant_id = ${from.tenantId} and w.instance_id = ${from.instanceId}
-    join waits v on v.tenant_id = w.tenant_id and v.instance_id = w.instance_id
-      and v.path = w.path and v.iteration = w.iteration
+    cross join lateral (
+      select v.matched_event_id from waits v
+      where v.tenant_id = w.tenant_id and v.instance_id = w.instance_id
+        and v.path = w.path and v.iteration = w.iteration
+      -- Looked up row by row: joined, all that wait may be read for it.
+      offset 0) v
     where w.matched_event_id is not null and v.matched_event_id is null
     on conflict do nothing)`;
 }
