@@ -68,7 +68,8 @@ test("C27: statements cancelled and backends terminated under load leave no brok
       );
       return row?.open === 0;
     },
-    { timeoutMs: 90_000, intervalMs: 250 },
+    // Sooner than the rows are looked at whose jobs nobody came to add.
+    { timeoutMs: 20_000, intervalMs: 250 },
   );
   const [stored] = await query<{ count: number }>(
     "select count(*)::int as count from workflow_instances where workflow_id = 'c27' and id = any($1::uuid[])",

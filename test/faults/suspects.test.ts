@@ -65,7 +65,7 @@ test("C16: suspects wait for a process of their own and are told so, wherever th
     stopping: await start("plain", signals("SIGSTOP")),
     items: await start("items", { items: [{ signals: { 3: "SIGBUS" } }, {}] }),
     // Its process is to end with its worker alone.
-    parent: await start("parent", signals("SIGTERM")),
+    parent: await start("parent", signals("SIGTERM SIGINT SIGHUP SIGQUIT SIGUSR2 SIGALRM")),
     undone: await start("undone", { orders: {} }),
   };
   const runs = (deliveries: number) =>

@@ -21,6 +21,7 @@ import {
 import { Redis } from "ioredis";
 import { sql } from "kysely";
 import { afterEach, beforeEach, expect, onTestFinished, test } from "vitest";
+import { openRelay } from "../support/relay.ts";
 
 // What a crash or a lost message leaves undone, found by a scheduler that runs in this process.
 
@@ -225,14 +226,46 @@ test("what was not added while Redis was away or full is due once it takes jobs,
   await closeServices(third);
 }, 30_000);
 
+test("a start whose answer was lost is carried on soon after, whether or not it is asked for again", async () => {
+  await registerDefinition(services, caller, {
+    id: "task",
+    steps: [{ stepId: "a", type: "TASK", taskId: "noop" }],
+  });
+  const relay = await openRelay(database.url);
+  const cut = await open(redis.url, relay.url);
+  await startTask(cut);
+
+  relay.cutAnswers();
+  const lost = await startTask(cut).catch((error: unknown) => error);
+  relay.mend();
+  const killed = await startInstance(services, caller, { workflowId: "task" }, "key");
+  await services.queue.removeStep("default", stepJobId(jobOf(killed.instance.snapshot.id)));
+  const again = await startInstance(services, caller, { workflowId: "task" }, "key");
+  stopScheduler = (await runScheduler(services)).close;
+
+  expect(lost).toMatchObject({ code: "DATABASE_UNAVAILABLE" });
+  expect(again.replayed).toBe(true);
+  const { rows } = await sql<{ id: string }>`
+    select id from workflow_instances order by created_at`.execute(services.database.db);
+  expect(rows).toHaveLength(3);
+  const jobs = rows.map(({ id }) => stepJobId(jobOf(id)));
+  // Sooner than their rows are looked at.
+  await eventually("the jobs of all", async () => {
+    const known = await services.queue.known("default", jobs);
+    return known.size === jobs.length;
+  });
+  await closeServices(cut);
+  await relay.close();
+});
+
 async function startTask(using: Services): Promise<string> {
   return (await startInstance(using, caller, { workflowId: "task" })).instance.snapshot.id;
 }
 
-function open(redisUrl: string): Promise<Services> {
+function open(redisUrl: string, databaseUrl = database.url): Promise<Services> {
   return openServices({
     name: "test",
-    databaseUrl: database.url,
+    databaseUrl,
     redisUrl,
     queueBackend: "redis",
     keyPrefix: redis.prefix,

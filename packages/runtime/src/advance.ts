@@ -79,10 +79,8 @@ async function tryLocked(
   intent: Intent,
 ): Promise<Advanced | undefined> {
   const drafted: { advanced?: Advanced } = {};
-  const outcome = await commitLocked(
-    services.database.db,
-    key,
-    async ({ snapshot, inbox: matched, trx }) => {
+  const outcome = await services.missed.aware(() =>
+    commitLocked(services.database.db, key, async ({ snapshot, inbox: matched, trx }) => {
       const inbox = intent.inbox === true ? matched : [];
       const commit = await draft(services, key, snapshot, inbox, intent, trx);
       drafted.advanced =
@@ -91,7 +89,7 @@ async function tryLocked(
           : { kind: "committed", before: snapshot, commit };
       if (commit !== undefined) await intent.within?.(trx);
       return commit;
-    },
+    }),
   );
   const { advanced } = drafted;
   if (advanced === undefined) throw new InstanceNotFoundError(key.instanceId);

@@ -1,4 +1,4 @@
-import { makeMissedDue } from "@millrace/store";
+import { isTransient, makeMissedDue } from "@millrace/store";
 import type { Db } from "@millrace/store";
 import type { Queue } from "@millrace/queue";
 import type { Log } from "@millrace/telemetry";
@@ -13,6 +13,11 @@ import { startLoop } from "./loop.ts";
 export interface MissedJobs {
   /** Jobs cannot be added, as it seems since then; when absent, since just now. */
   note(since?: Date): void;
+  /**
+   * Commits. Where the answer is lost what was asked for may be committed, and nobody performs it: whoever
+   * tries again finds that somebody was first.
+   */
+  aware<T>(commit: () => Promise<T>): Promise<T>;
   close(): Promise<void>;
 }
 
@@ -45,18 +50,30 @@ export function openMissedJobs({
     const steps = await makeMissedDue(db, from, to);
     if (missed.to > to) return retryMs;
     missed = undefined;
-    log.info({ steps }, "the queue takes jobs again; adding those that it missed");
+    log.info({ steps }, "adding the jobs that may have been missed for a while");
     return idleMs;
   }
 
   const loop = startLoop({ name: "missed jobs", log, maxDelayMs: idleMs }, round);
+  function note(since?: Date): void {
+    const now = clock.now();
+    const isFirst = missed === undefined;
+    const from = since ?? missed?.from ?? new Date(now.getTime() - lagMs);
+    missed = { from: missed !== undefined && missed.from < from ? missed.from : from, to: now };
+    if (isFirst) loop.wake();
+  }
   return {
-    note(since) {
-      const now = clock.now();
-      const isFirst = missed === undefined;
-      const from = since ?? missed?.from ?? new Date(now.getTime() - lagMs);
-      missed = { from: missed !== undefined && missed.from < from ? missed.from : from, to: now };
-      if (isFirst) loop.wake();
+    note,
+    async aware(commit) {
+      const begunAt = performance.now();
+      try {
+        return await commit();
+      } catch (error) {
+        if (isTransient(error)) {
+          note(new Date(clock.now().getTime() - (performance.now() - begunAt) - lagMs));
+        }
+        throw error;
+      }
     },
     close: () => loop.stop(),
   };

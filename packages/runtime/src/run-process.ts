@@ -1,6 +1,7 @@
 import type { Log } from "@millrace/telemetry";
 import { startGently } from "./gentle-start.ts";
 import { type Settings, SettingsError } from "./settings.ts";
+import { isCell } from "./worker/cell.ts";
 import type { Keeper } from "./worker/cell.ts";
 
 /** A program that runs, and how to bring it to its end. */
@@ -9,10 +10,7 @@ export interface RunningProgram {
   readonly settings: Settings;
   /** It runs code of its users: a promise of theirs that fails unheard is theirs to mend. */
   readonly isHost?: true;
-  /**
-   * Of a cell: its keeper alone has it end, and loses patience. A signal says nothing: where all processes
-   * of a group are told, its keeper is too, and its step may send it signals as well.
-   */
+  /** Of a cell: its keeper alone has it end, and loses patience. */
   readonly keeper?: Keeper | undefined;
   /** Takes in nothing new and lets what runs come to its end. */
   close(): Promise<void>;
@@ -23,6 +21,12 @@ const EXIT = { asked: 0, failed: 1, settings: 2 } as const;
 
 /** What closing may take beyond the grace: connections to say goodbye to. */
 const CLOSING_MS = 5_000;
+
+/**
+ * What ends a process that does not listen, and says nothing to a cell: where all processes of a group are
+ * told, its keeper is too, and its step may send it signals as well. Those of a crash are left alone.
+ */
+const unheard = ["SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGUSR2", "SIGALRM"] as const;
 
 /**
  * Runs one program as this process, from its settings to its exit: says when it is ready to whoever
@@ -52,14 +56,13 @@ export async function runProcess(start: () => Promise<RunningProgram>): Promise<
   const onSignal = (signal: NodeJS.Signals) => {
     // Nothing has been taken on yet, or a person insists.
     if (!program) process.exit(EXIT.asked);
-    if (program.keeper) return;
     if (isEnding) process.exit(128 + (signal === "SIGINT" ? 2 : 15));
     isEnding = true;
     program.log.info({ signal }, "asked to end");
     void end(program);
   };
-  process.on("SIGTERM", onSignal);
-  process.on("SIGINT", onSignal);
+  if (isCell()) for (const signal of unheard) process.on(signal, () => {});
+  else for (const signal of ["SIGTERM", "SIGINT"] as const) process.on(signal, onSignal);
 
   try {
     program = await start();

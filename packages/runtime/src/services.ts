@@ -98,6 +98,8 @@ export async function openServices(settings: ServicesSettings): Promise<Services
   });
   const clock = await openClock(database, log);
   const definitions = openDefinitionCache(database.db);
+  const missed = openMissedJobs({ db: database.db, queue, clock, log });
+  const createQueued = openQueuedStarts({ database, definitions });
   const services: Services = {
     database,
     queue,
@@ -108,11 +110,18 @@ export async function openServices(settings: ServicesSettings): Promise<Services
     wakes: openInstanceWakes(queue),
     load: openLoader(database.db),
     intake: openEventIntake(database.db),
-    missed: openMissedJobs({ db: database.db, queue, clock, log }),
+    missed,
     emissions: openEmissions((keys) => matchEmitted(services, keys)),
-    commit: openCommitter(database.db, metrics, commitBatch),
-    create: openCommitter(database.db, metrics, createBatch, leastStarts),
-    createQueued: openQueuedStarts({ database, definitions }),
+    commit: openCommitter(database.db, metrics, (db, commits) =>
+      missed.aware(() => commitBatch(db, commits)),
+    ),
+    create: openCommitter(
+      database.db,
+      metrics,
+      (db, commits) => missed.aware(() => createBatch(db, commits)),
+      leastStarts,
+    ),
+    createQueued: (commit) => missed.aware(() => createQueued(commit)),
   };
   return services;
 }

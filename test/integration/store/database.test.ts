@@ -16,12 +16,11 @@ import {
   StatementTimeoutError,
 } from "@millrace/store";
 import type { CommitOutcome, DatabaseHandle, Json } from "@millrace/store";
-import { createDatabase, createEmptyDatabase, eventually } from "@millrace/testkit";
+import { createDatabase, createEmptyDatabase } from "@millrace/testkit";
 import fc from "fast-check";
 import { sql } from "kysely";
-import { connect, createServer } from "node:net";
-import type { AddressInfo, Socket } from "node:net";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { openRelay } from "../../support/relay.ts";
 import {
   claimRequest,
   commit,
@@ -269,50 +268,6 @@ async function persistently<T>(act: () => Promise<T>): Promise<T> {
       await new Promise((resolve) => setTimeout(resolve, 10));
     }
   }
-}
-
-/** Passes bytes to Postgres and back, until answers are cut: what was sent then still arrives. */
-async function openRelay(url: string) {
-  const target = new URL(url);
-  const sockets = new Set<Socket>();
-  let isCut = false;
-  const server = createServer((client) => {
-    const upstream = connect(Number(target.port || 5432), target.hostname);
-    for (const socket of [client, upstream]) {
-      sockets.add(socket);
-      socket.on("error", () => {});
-      socket.on("close", () => sockets.delete(socket));
-    }
-    client.pipe(upstream);
-    upstream.on("data", (data) => {
-      if (isCut) {
-        client.destroy();
-        upstream.end();
-      } else {
-        client.write(data);
-      }
-    });
-    upstream.on("close", () => client.destroy());
-  });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const { port } = server.address() as AddressInfo;
-  const relayed = new URL(url);
-  relayed.hostname = "127.0.0.1";
-  relayed.port = String(port);
-  return {
-    url: relayed.href,
-    cutAnswers(): void {
-      isCut = true;
-    },
-    mend(): void {
-      isCut = false;
-    },
-    async close(): Promise<void> {
-      for (const socket of sockets) socket.destroy();
-      await new Promise((resolve) => server.close(resolve));
-      await eventually("the relay to close", () => sockets.size === 0);
-    },
-  };
 }
 
 test("what was prepared before a migration is prepared anew", async () => {

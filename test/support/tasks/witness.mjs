@@ -13,7 +13,8 @@ import { setTimeout as sleep } from "node:timers/promises";
  * @property {number} [alone]  from which run on it does as the next two say
  * @property {boolean} [disconnects]  closes its cell's channel to the worker, and then waits
  * @property {boolean} [blocks]  keeps the event loop from turning for ever, from its first line on
- * @property {Record<number, string>} [signals]  what a run sends its process, by its number, once it has told
+ * @property {Record<number, string>} [signals]  what a run sends its process, by its number, once it has told;
+ *   several are separated by blanks
  * @property {number} [exitCode]  how it dies; absent: by SIGKILL
  * @property {string} [deadlyWhile]  while there is this file, its worker dies of it
  * @property {number} [bytes]  how large its output is, about
@@ -49,7 +50,7 @@ export const witness = {
     });
     const record = await tell(context, { kind: "run" }, stubborn ? undefined : signal);
     if (deliveries <= deaths || (deadlyWhile && existsSync(deadlyWhile))) die(exitCode);
-    if (signals[deliveries]) process.kill(process.pid, signals[deliveries]);
+    for (const each of signals[deliveries]?.split(" ") ?? []) process.kill(process.pid, each);
     if (deliveries >= alone && disconnects) closeSync(3);
     if (deliveries >= alone && disconnects) await sleep(60_000);
     if (stray) void Promise.reject(new Error("stray, as it was told"));

@@ -1,7 +1,13 @@
 import { createHash } from "node:crypto";
 import type { JsonObject } from "@millrace/engine";
-import { canonicalJson, instanceReadOf, readInstance, startedUnder } from "@millrace/store";
-import type { Commit, CommitOutcome, InstanceRead, Json } from "@millrace/store";
+import {
+  canonicalJson,
+  instanceReadOf,
+  lookAtOnce,
+  readInstance,
+  startedUnder,
+} from "@millrace/store";
+import type { Commit, CommitOutcome, DatabaseHandle, InstanceRead, Json } from "@millrace/store";
 import type { KnownDefinition } from "../definitions/definition-cache.ts";
 import { IdempotencyConflictError, InstanceNotFoundError, InvalidInputError } from "../errors.ts";
 import { firstCommit } from "../first-commit.ts";
@@ -186,5 +192,19 @@ async function replay(
   const instance = await readInstance(database.db, { tenantId, instanceId });
   // Its retention was shorter than the key's. A second one is not started for that.
   if (instance === undefined) throw new InstanceNotFoundError(instanceId);
+  await expectJobs(database, instance);
   return instance;
+}
+
+/** Whoever has started it may have died before it came to add the jobs of its first steps. */
+async function expectJobs(
+  { db }: DatabaseHandle,
+  { snapshot, steps }: InstanceRead,
+): Promise<void> {
+  if (snapshot.version > 1) return;
+  const { tenantId, id: instanceId } = snapshot;
+  for (const { path, iteration, attempt, status } of steps) {
+    const step = { tenantId, instanceId, path, iteration, attempt, fence: 0 };
+    if (status === "PENDING") await lookAtOnce(db, step);
+  }
 }

@@ -72,16 +72,13 @@ async function inLanes<T>(items: readonly T[], act: (item: T) => Promise<void>):
 async function tick(services: Services, seen: StoredSchedule): Promise<void> {
   try {
     const start = await prepareStart(services, seen.tenantId, seen.document);
-    const ticking = await withSchedule(
-      services.database.db,
-      seen,
-      { ifFree: true },
-      async (trx, schedule) => {
+    const ticking = await services.missed.aware(() =>
+      withSchedule(services.database.db, seen, { ifFree: true }, async (trx, schedule) => {
         const isDue = schedule.dueAt !== null && schedule.dueAt <= schedule.now;
         // Changed since it was seen: what it starts may be something else.
         if (!isDue || schedule.version !== seen.version) return undefined;
         return tickSchedule(services, trx, schedule, start);
-      },
+      }),
     );
     if (ticking === undefined) return;
     countTicks(services, ticking.runs);

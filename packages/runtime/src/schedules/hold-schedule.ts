@@ -25,14 +25,16 @@ export async function holdSchedule<T extends object>(
     const seen = await readSchedule(db, key);
     if (seen === undefined) throw new ScheduleNotFoundError(key.id);
     const start = await prepareStart(services, key.tenantId, seen.document);
-    const done = await withSchedule(db, key, {}, async (trx, schedule) => {
-      if (ifMatch !== undefined && schedule.version !== ifMatch) {
-        throw new ScheduleChangedError(key.id, ifMatch, schedule.version);
-      }
-      // It was changed meanwhile: what it starts may be something else.
-      if (schedule.version !== seen.version || schedule.uid !== seen.uid) return undefined;
-      return { value: await act(trx, schedule, start) };
-    });
+    const done = await services.missed.aware(() =>
+      withSchedule(db, key, {}, async (trx, schedule) => {
+        if (ifMatch !== undefined && schedule.version !== ifMatch) {
+          throw new ScheduleChangedError(key.id, ifMatch, schedule.version);
+        }
+        // It was changed meanwhile: what it starts may be something else.
+        if (schedule.version !== seen.version || schedule.uid !== seen.uid) return undefined;
+        return { value: await act(trx, schedule, start) };
+      }),
+    );
     if (done !== undefined) return done.value;
   }
   throw new ScheduleBusyError(key.id);

@@ -26,9 +26,11 @@ export async function startWaiting(services: Services, key: ScheduleKey): Promis
   const seen = await readSchedule(db, key);
   if (seen === undefined) return;
   const start = await prepareStart(services, seen.tenantId, seen.document);
-  const taken = await withSchedule(db, key, { ifFree: true }, async (trx, schedule) =>
-    // Changed since it was seen: what it starts may be something else.
-    schedule.version === seen.version ? takeTurn(services, trx, schedule, start) : undefined,
+  const taken = await services.missed.aware(() =>
+    withSchedule(db, key, { ifFree: true }, async (trx, schedule) =>
+      // Changed since it was seen: what it starts may be something else.
+      schedule.version === seen.version ? takeTurn(services, trx, schedule, start) : undefined,
+    ),
   );
   if (taken === undefined) return;
   countRun(services, taken);
