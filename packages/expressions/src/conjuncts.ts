@@ -2,6 +2,7 @@ import { analyse, placeOf } from "./analyse.ts";
 import { compile } from "./compile.ts";
 import { originOf, toExpression } from "./expression.ts";
 import type { Expression, ExpressionOptions } from "./expression.ts";
+import { conjunctsOf } from "./tree.ts";
 import type { Node } from "./tree.ts";
 
 /** An equality that must hold for the whole condition to hold. */
@@ -38,11 +39,6 @@ export function equalityConjuncts(expression: Expression): readonly EqualityConj
     }
     return [];
   });
-}
-
-function conjunctsOf(node: Node): readonly Node[] {
-  if (node.kind !== "logical" || node.operator !== "&&") return [node];
-  return [...conjunctsOf(node.left), ...conjunctsOf(node.right)];
 }
 
 /**

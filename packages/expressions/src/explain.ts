@@ -5,6 +5,7 @@ import { asExpressionError, originOf } from "./expression.ts";
 import type { Expression } from "./expression.ts";
 import { startRun } from "./run.ts";
 import type { Scope } from "./run.ts";
+import { childrenOf, conjunctsOf } from "./tree.ts";
 import type { Node } from "./tree.ts";
 
 /** One part of a condition, all of which must hold for the whole to hold. */
@@ -72,46 +73,9 @@ export function explainCondition(expression: Expression, scope: Scope): Explaine
   return { filledIn: filled(tree), conjuncts: conjunctsOf(tree).map(explained) };
 }
 
-function conjunctsOf(node: Node): readonly Node[] {
-  if (node.kind !== "logical" || node.operator !== "&&") return [node];
-  return [...conjunctsOf(node.left), ...conjunctsOf(node.right)];
-}
-
 function readsEvent(node: Node): boolean {
   if (node.kind === "root") return node.name === "event";
   return childrenOf(node).some(readsEvent);
-}
-
-/** In the order of the source. */
-function childrenOf(node: Node): readonly Node[] {
-  switch (node.kind) {
-    case "literal":
-    case "root":
-      return [];
-    case "member":
-      return [node.object];
-    case "computed":
-      return [node.object, node.key];
-    case "call":
-      return node.arguments;
-    case "method":
-      return [node.object, ...node.arguments];
-    case "unary":
-      return [node.operand];
-    case "binary":
-    case "logical":
-      return [node.left, node.right];
-    case "conditional":
-      return [node.test, node.consequent, node.alternate];
-    case "array":
-      return node.elements.map(({ value }) => value);
-    case "object":
-      return node.members.flatMap((member) =>
-        member.kind === "computed" ? [member.key, member.value] : [member.value],
-      );
-    case "text":
-      return node.values;
-  }
 }
 
 function valueText(value: unknown): string {

@@ -8,6 +8,7 @@ import type { CompileOptions } from "./compile.ts";
 import { findFunction } from "./functions.ts";
 import { Failure } from "./run.ts";
 import type { Run } from "./run.ts";
+import { childrenOf } from "./tree.ts";
 import type { Node } from "./tree.ts";
 
 /** What one part fails with. */
@@ -54,7 +55,7 @@ export function isFixed(node: Node): boolean {
   if (known !== undefined) return known;
   const isClock = node.kind === "call" && findFunction(node.name)?.clock === true;
   const reads = node.kind === "root" || isClock;
-  const is = !reads && [...partsOf(node), ...restOf(node)].every(isFixed);
+  const is = !reads && childrenOf(node).every(isFixed);
   fixed.set(node, is);
   return is;
 }
@@ -64,55 +65,14 @@ const fixed = new WeakMap<Node, boolean>();
 
 /** What is evaluated whenever the node is. */
 function partsOf(node: Node): readonly Node[] {
-  switch (node.kind) {
-    case "literal":
-    case "root":
-      return [];
-    case "member":
-    case "computed":
-    case "method":
-      return [node.object];
-    case "call":
-      return node.arguments;
-    case "unary":
-      return [node.operand];
-    case "binary":
-      return [node.left, node.right];
-    case "logical":
-      return [node.left];
-    case "conditional":
-      return [node.test];
-    case "array":
-      return node.elements.map(({ value }) => value);
-    case "object":
-      return node.members.flatMap((member) =>
-        member.kind === "computed" ? [member.key, member.value] : [member.value],
-      );
-    case "text":
-      return node.values;
-  }
+  const children = childrenOf(node);
+  return mayPassOver.has(node.kind) ? children.slice(0, 1) : children;
 }
 
-/** What is evaluated only at times. */
-function restOf(node: Node): readonly Node[] {
-  switch (node.kind) {
-    case "computed":
-      return [node.key];
-    case "method":
-      return node.arguments;
-    case "logical":
-      return [node.right];
-    case "conditional":
-      return [node.consequent, node.alternate];
-    case "literal":
-    case "root":
-    case "member":
-    case "call":
-    case "unary":
-    case "binary":
-    case "array":
-    case "object":
-    case "text":
-      return [];
-  }
-}
+/** The first of these says whether the rest is evaluated. */
+const mayPassOver: ReadonlySet<Node["kind"]> = new Set([
+  "computed",
+  "method",
+  "logical",
+  "conditional",
+]);

@@ -138,3 +138,41 @@ export const binaryOperators = [
   "in",
 ] as const;
 export type BinaryOperator = (typeof binaryOperators)[number];
+
+/** The nodes directly below one, in the order of the source, which is that of evaluation. */
+export function childrenOf(node: Node): readonly Node[] {
+  switch (node.kind) {
+    case "literal":
+    case "root":
+      return [];
+    case "member":
+      return [node.object];
+    case "computed":
+      return [node.object, node.key];
+    case "call":
+      return node.arguments;
+    case "method":
+      return [node.object, ...node.arguments];
+    case "unary":
+      return [node.operand];
+    case "binary":
+    case "logical":
+      return [node.left, node.right];
+    case "conditional":
+      return [node.test, node.consequent, node.alternate];
+    case "array":
+      return node.elements.map(({ value }) => value);
+    case "object":
+      return node.members.flatMap((member) =>
+        member.kind === "computed" ? [member.key, member.value] : [member.value],
+      );
+    case "text":
+      return node.values;
+  }
+}
+
+/** The parts that a chain of `&&` joins: all must hold for the whole to hold. */
+export function conjunctsOf(node: Node): readonly Node[] {
+  if (node.kind !== "logical" || node.operator !== "&&") return [node];
+  return [...conjunctsOf(node.left), ...conjunctsOf(node.right)];
+}
