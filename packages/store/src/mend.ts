@@ -1,5 +1,5 @@
-import { encodeFrontier, isSettled } from "@millrace/engine";
-import type { Snapshot, WorkflowError } from "@millrace/engine";
+import { encodeFrontier, isSettled, isTerminal } from "@millrace/engine";
+import type { ChildEnd, Snapshot } from "@millrace/engine";
 import { commitStatement } from "./commit/commit-statement.ts";
 import type { Commit, Key, Written } from "./commit.ts";
 import { dueColumns, dueStepOf } from "./due-step.ts";
@@ -131,12 +131,15 @@ export async function reportChildEnd(db: Db, tenantId: string, childId: string):
   return db.transaction().execute(async (trx) => {
     const [row] = await run<InstanceRow>(trx, child, [tenantId, childId]);
     const snapshot = row && snapshotOf(row);
-    if (snapshot === undefined || snapshot.parent === null || !isSettled(snapshot)) return false;
+    if (snapshot === undefined || !isSettled(snapshot)) return false;
     const { parent, status, version, error, cancellation } = snapshot;
-    const body: { status: string; error: WorkflowError | null; reason: string | null } = {
+    if (parent === null || !isTerminal(status)) return false;
+    const steps = await run(trx, subWorkflow, [tenantId, childId, error?.stepId ?? ""]);
+    const body: Omit<ChildEnd, "output"> = {
       status,
       error,
       reason: cancellation?.reason ?? null,
+      ...(error !== null && steps.length === 0 && { isOwn: true }),
     };
     const { instanceId, path, iteration, attempt } = parent;
     const values = [
@@ -157,6 +160,13 @@ const child = prepared(
   "settled_child",
   `select ${instanceColumns} from workflow_instances i
   where i.tenant_id = $1 and i.id = $2 for share`,
+);
+
+const subWorkflow = prepared(
+  "sub_workflow_step",
+  `select from step_executions s
+  where s.tenant_id = $1 and s.instance_id = $2 and s.step_id = $3 and s.type = 'SUB_WORKFLOW'
+  limit 1`,
 );
 
 const report = prepared(

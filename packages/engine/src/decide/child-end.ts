@@ -184,7 +184,7 @@ function stopChild(turn: Turn, execution: LiveExecution, reason: string): void {
 function errorOf(
   { workflowId }: SubWorkflowStep,
   { stepId, attempt, child = "" }: LiveExecution,
-  { status, error, reason }: ChildEnd,
+  { status, error, reason, isOwn }: ChildEnd,
 ): WorkflowError {
   const place = { stepId, attempt };
   const facts = { childId: child, workflowId, status };
@@ -194,7 +194,7 @@ function errorOf(
     const message = `${what} was cancelled${why}`;
     return { kind: "TASK", type: "CHILD_CANCELLED", message, ...place, details: facts };
   }
-  const { origin, levels } = originOf(error);
+  const { origin, levels } = isOwn ? { origin: error, levels: [] } : originOf(error);
   const last = levels.at(-1);
   const where =
     last === undefined

@@ -24,6 +24,8 @@ export function closeTurn(turn: Turn): Decision {
   if (turn.deadLetter !== undefined) commands.push(turn.deadLetter);
   if (turn.settled) commands.push({ kind: "settle" }, ...reportOfEnd(turn));
   const changed = turn.entries.length > 0 || commands.length > 0 || turn.updates.size > 0;
+  // Of one that has ended it stays to be seen how much there was to do; a retry counts anew.
+  if (!isTerminal(turn.state.status)) turn.state.begunItems -= turn.lostItems;
   // The turn is over, so that its state need not be copied.
   if (changed) turn.state.version = turn.before.version + 1;
   return {
@@ -39,10 +41,13 @@ export function closeTurn(turn: Turn): Decision {
 }
 
 /** A parent that waits hears of it, once, when nothing about this instance moves by itself any more. */
-function reportOfEnd({ before, state }: Turn): readonly Command[] {
+function reportOfEnd({ before, state, definition }: Turn): readonly Command[] {
   const { parent, status, error, cancellation } = state;
   if (parent?.awaited !== true || !isTerminal(status) || isSettled(before)) return [];
-  return [{ kind: "reportEnd", parent, status, error, reason: cancellation?.reason ?? null }];
+  const reason = cancellation?.reason ?? null;
+  const step = definition.steps.get(error?.stepId ?? "");
+  const isOwn = error !== null && step?.type !== "SUB_WORKFLOW";
+  return [{ kind: "reportEnd", parent, status, error, reason, ...(isOwn && { isOwn }) }];
 }
 
 function timersOf({ timers, state }: Turn): Iterable<Command> {

@@ -119,6 +119,7 @@ export function endBranch(turn: Turn, within: Place): Joined | undefined {
   const { execution, current } = around(turn, within);
   if (current.type === "MAP") {
     const items = itemsOf(execution);
+    countItem(turn, execution);
     return settleItem(turn, current, execution, within, {
       ...items,
       completed: items.completed + 1,
@@ -139,11 +140,17 @@ export function failBranch(turn: Turn, within: Place, error: WorkflowError): Joi
       failed: failed + 1,
       failedItems: withItem(failedItems, Number(within.at)),
     };
+    countItem(turn, execution);
     if (failed >= current.tolerate) return failJoin(turn, { ...execution, items: settled }, error);
     return settleItem(turn, current, execution, within, settled);
   }
   const { completed, failed } = branchesOf(execution);
   return settleBranch(turn, current, execution, { completed, failed: failed + 1 }, error);
+}
+
+/** For progress. What is inside an item counts with the item. */
+function countItem({ state }: Turn, { path }: LiveExecution): void {
+  if (!isInItem(path)) state.completedSteps += 1;
 }
 
 function around(turn: Turn, { path, iteration }: Place) {
@@ -261,7 +268,6 @@ function settleItem(
   items: OpenItems,
 ): Joined | undefined {
   forgetItem(turn, current, within);
-  if (!isInItem(execution.path)) turn.state.completedSteps += 1;
   if (items.completed + items.failed < items.count) {
     startItems(turn, execution, items);
     return undefined;

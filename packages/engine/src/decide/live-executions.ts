@@ -1,3 +1,4 @@
+import { isInItem } from "../definition/paths.ts";
 import { executionKey } from "../state/snapshot.ts";
 import type { LiveExecution } from "../state/snapshot.ts";
 import { closeWaits } from "./open-waits.ts";
@@ -26,6 +27,7 @@ export function removeLive(turn: Turn, execution: LiveExecution): void {
   const key = executionKey(path, iteration);
   for (const timer of execution.timers) clearTimer(turn, timer, path, iteration);
   if (phase === "WAITING") closeWaits(turn, execution);
+  if (phase === "OPEN") turn.lostItems += unsettledItems(execution);
   turn.dispatches.delete(key);
   if (isBusy(turn.state.live[key])) turn.busy -= 1;
   if (turn.ownsLive) {
@@ -36,6 +38,12 @@ export function removeLive(turn: Turn, execution: LiveExecution): void {
   const { [key]: _removed, ...live } = turn.state.live;
   turn.state.live = live;
   turn.ownsLive = true;
+}
+
+/** Items that count for progress and are still to settle. Those of a MAP in an item count with that. */
+export function unsettledItems({ path, items }: LiveExecution): number {
+  if (items === undefined || isInItem(path)) return 0;
+  return items.count - items.completed - items.failed;
 }
 
 /** A lost branch that is given its grace holds nothing up. */

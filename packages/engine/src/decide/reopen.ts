@@ -7,6 +7,7 @@ import { resolveDeadLetter } from "./dead-letter.ts";
 import { stopLive } from "./end.ts";
 import { placed } from "./execution.ts";
 import { intervene, resume } from "./pause.ts";
+import { unsettledItems } from "./live-executions.ts";
 import { everyExecution } from "./read-rows.ts";
 import { listen } from "./start.ts";
 import { changeStatus, move, note } from "./turn.ts";
@@ -111,4 +112,9 @@ export function countOn(turn: Turn, rows: readonly ExecutionRead[]): void {
   }
   state.iterations = iterations;
   state.countedSteps = [...counted];
+  // What is neither is an item that has settled; beside it only what is live is still to do.
+  state.begunItems = Object.values(state.live).reduce(
+    (items, execution) => items + unsettledItems(execution),
+    state.completedSteps - counted.size,
+  );
 }

@@ -63,6 +63,8 @@ export interface Turn {
   deadLetter: CommandOf<"openDeadLetter"> | CommandOf<"resolveDeadLetter"> | undefined;
   /** Live executions that the instance does not end before: counted, as hundreds may be live. */
   busy: number;
+  /** Items of MAPs that are over, and that have not settled: nobody works on them any more. */
+  lostItems: number;
   /** Steps walked through without work outside. */
   walked: number;
   /** Path of the step that was walked to last. */
@@ -108,6 +110,7 @@ export function openTurn(definition: Definition, before: Snapshot, reads: Reads,
     ownsLive: false,
     deadLetter: undefined,
     busy: Object.values(before.live).filter(isBusy).length,
+    lostItems: 0,
     walked: 0,
     walkingAt: undefined,
     settled: false,

@@ -24,6 +24,7 @@ export type Validation =
  * once, in the order of the document. Whether its inputSchema is one is left to who compiles it.
  */
 export function validateDefinition(value: unknown): Validation {
+  if (value === undefined) return { problems: [nothing], warnings: [] };
   const faults = jsonFaults(value);
   if (!canBeRead(value, faults)) return { problems: faults, warnings: [] };
 
@@ -39,6 +40,13 @@ export function validateDefinition(value: unknown): Validation {
   if (document !== undefined && list.problems.length === 0) return { document, warnings };
   return { problems: inDocumentOrder(list.problems, value), warnings };
 }
+
+/** An empty body, or an empty file. */
+const nothing = {
+  path: "",
+  code: "MISSING_FIELD",
+  message: 'there is no definition here; give one as JSON, an object with "id" and "steps"',
+};
 
 /**
  * Nothing may touch a value that is too deep to walk, or holds what is no JSON at all. Texts and numbers

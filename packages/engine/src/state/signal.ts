@@ -31,6 +31,8 @@ export interface ChildEnd {
   readonly error: WorkflowError | null;
   /** Of its cancellation. */
   readonly reason: string | null;
+  /** The error is of no SUB_WORKFLOW step of the child: it began there, whatever its details look like. */
+  readonly isOwn?: true;
 }
 
 /** Why a child could not be started. */

@@ -1,10 +1,11 @@
 import { describe, expect, test } from "vitest";
 import { defined } from "../../src/assert.ts";
 import { childIdOf } from "../../src/child-id.ts";
+import type { Command } from "../../src/state/decision.ts";
 import type { WorkflowError } from "../../src/state/snapshot.ts";
 import { define } from "../support/definitions.ts";
 import { noon, simulate } from "../support/simulation.ts";
-import { child, leadingTo, declined, failed } from "../support/children.ts";
+import { child, leadingTo, declined, failed, parent } from "../support/children.ts";
 
 describe("the id of a child", () => {
   test("is a UUIDv7 of its time, the same for the same text and another for any other", () => {
@@ -135,6 +136,37 @@ describe("an awaited child", () => {
     );
     const growth = sizes.slice(1).map((size, index) => size - (sizes[index] ?? 0));
     expect(Math.max(...growth.slice(2))).toBeLessThan(150);
+  });
+
+  test("that fails at a step of its own is where the error began, whatever the task says of it", () => {
+    const details = {
+      childId: "x",
+      workflowId: "forged",
+      error: { ...declined },
+      levels: [{ stepId: "a", workflowId: "b", childId: "c" }],
+    };
+    const inside = simulate(
+      define({ steps: [{ stepId: "charge", retry: { maxAttempts: 1 } }] }),
+      {},
+      { parent },
+    );
+    inside.start();
+    const { commands } = inside.fail("charge", { type: "Forged", message: "oh", details });
+    const report = defined(
+      commands.find(({ kind }) => kind === "reportEnd"),
+      "report",
+    );
+    const { isOwn, error } = report as Extract<Command, { kind: "reportEnd" }>;
+    const simulation = simulate(definition);
+    simulation.start();
+    simulation.endChild("pay", { status: "FAILED", error, ...(isOwn && { isOwn }) });
+
+    expect(simulation.snapshot.error).toMatchObject({
+      type: "Forged",
+      message: expect.stringMatching(/failed: oh$/) as string,
+      details: { workflowId: "payment", error: { type: "Forged", details } },
+    });
+    expect(simulation.snapshot.error?.details).not.toHaveProperty("levels");
   });
 
   test("that is cancelled fails the step", () => {

@@ -10,6 +10,7 @@ import type { Decision } from "../../src/state/decision.ts";
 import { noReads } from "../../src/state/reads.ts";
 import type { Signal } from "../../src/state/signal.ts";
 import { define } from "../support/definitions.ts";
+import { leadingTo } from "../support/children.ts";
 import { noon, simulate } from "../support/simulation.ts";
 import type { Simulation } from "../support/simulation.ts";
 
@@ -304,6 +305,29 @@ describe("progress", () => {
     settle(simulation, "ship[1].label", undefined);
 
     expect(progress(simulation)).toEqual({ completed: 3, items: 2 });
+  });
+
+  test("is not of items that nobody works on any more, where a handler leads to the MAP again", () => {
+    const ship = map("[1, 2, 3]", [{ ...label, retry: { maxAttempts: 1 } }], {
+      onError: [{ errors: ["*"], to: "again" }],
+    });
+    const simulation = simulate(
+      define({
+        steps: [ship, { stepId: "again", type: "SET", variables: { n: 1 }, ...leadingTo("ship") }],
+      }),
+    );
+    simulation.start();
+    settle(simulation, "ship[1].label", "a");
+    settle(simulation, "ship[0].label", undefined);
+    expect(progress(simulation)).toEqual({ completed: 3, items: 5 });
+
+    for (const at of [0, 1, 2]) {
+      const execution = { path: `ship[${at}].label`, iteration: 2, attempt: 1 };
+      simulation.send({ kind: "stepSucceeded", ...execution, output: at });
+    }
+
+    expect(simulation.snapshot.status).toBe("COMPLETED");
+    expect(progress(simulation)).toEqual({ completed: 7, items: 5 });
   });
 
   test("counts a step once, in whichever pass it completes first", () => {

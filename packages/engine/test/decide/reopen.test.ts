@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import { defined } from "../../src/assert.ts";
 import { define } from "../support/definitions.ts";
+import { leadingTo } from "../support/children.ts";
 import { fired, simulate } from "../support/simulation.ts";
 import type { Simulation } from "../support/simulation.ts";
 
@@ -156,6 +157,35 @@ test("a PARALLEL in which a branch failed runs again as a whole, its loops count
     "both.r.right#2 COMPLETED",
   ]);
   expect(simulation.snapshot).toMatchObject({ status: "COMPLETED", completedSteps: 3 });
+});
+
+test.each([null, "prepare"])("items of a MAP that runs again are to do again, from %s", (from) => {
+  const items = { stepId: "items", type: "MAP", items: [1, 2, 3], steps: [{ stepId: "item" }] };
+  const prepare = { stepId: "prepare", type: "SET", variables: { n: 1 }, ...leadingTo("items") };
+  const simulation = simulate(define({ retry: { maxAttempts: 1 }, steps: [prepare, items] }));
+  const progress = () => {
+    const { completedSteps, begunItems } = simulation.snapshot;
+    return { completed: completedSteps, total: simulation.definition.size + begunItems };
+  };
+  const settle = (at: number, iteration: number) =>
+    simulation.send({
+      kind: "stepSucceeded",
+      path: `items[${at}].item`,
+      iteration,
+      attempt: 1,
+      output: at,
+    });
+  simulation.start();
+  settle(0, 1);
+  simulation.fail("item");
+  expect(progress()).toEqual({ completed: 3, total: 5 });
+
+  retry(simulation, from);
+  expect(progress()).toEqual({ completed: 3, total: 7 });
+  for (const at of [0, 1, 2]) settle(at, 2);
+
+  expect(simulation.snapshot.status).toBe("COMPLETED");
+  expect(progress()).toEqual({ completed: 7, total: 7 });
 });
 
 test("an instance that ran out of time goes on where it stood, and has its whole time again", () => {

@@ -44,6 +44,14 @@ describe("a definition that is broken", () => {
     for (const { message } of problems) expect(message.length).toBeGreaterThan(10);
   });
 
+  test("is told what it should be where nothing is given", () => {
+    const { problems } = validateDefinition(undefined);
+
+    expect(problems).toEqual([
+      { path: "", code: "MISSING_FIELD", message: expect.stringContaining('"id" and "steps"') },
+    ]);
+  });
+
   test("gives only codes that are listed", () => {
     const known = new Set<string>([...PROBLEM_CODES, ...Object.keys(definitionCodes)]);
     for (const name of namesIn("broken/")) {

@@ -3,6 +3,7 @@ import type { Definition } from "../../src/definition/definition.ts";
 import { hasOpenDeadLetter } from "../../src/decide/dead-letter.ts";
 import { triggerPath } from "../../src/decide/listen.ts";
 import { waitPathsOf } from "../../src/decide/open-waits.ts";
+import { isInItem } from "../../src/definition/paths.ts";
 import type { MemoryInstance } from "../../src/fold.ts";
 import type { Command, Decision, NewWait } from "../../src/state/decision.ts";
 import type { LiveExecution } from "../../src/state/snapshot.ts";
@@ -49,6 +50,7 @@ export function checkLaws(
   aPauseHoldsEverything(before, decision, after);
   itRunsWithASlot(definition, decision, after);
   compensationIsTheReverseOfCompletion(definition, after);
+  progressIsOfWhatIsDoneAndLeft(definition, after);
 }
 
 function nothingIsWritten({ inserts, updates, commands, guards, entries }: Decision): void {
@@ -365,4 +367,24 @@ function compensationIsTheReverseOfCompletion(definition: Definition, { instance
 
 function liveOf({ snapshot }: MemoryInstance): readonly LiveExecution[] {
   return Object.values(snapshot.live);
+}
+
+/** Steps that have completed, each once, and items that have settled; while it runs, what is left of MAPs. */
+function progressIsOfWhatIsDoneAndLeft({ steps }: Definition, { instance }: Stored): void {
+  const { completedSteps, begunItems, status } = instance.snapshot;
+  const completed = [...instance.executions.values()].filter(
+    ({ stepId, path, completion }) => steps.has(stepId) && completion !== null && !isInItem(path),
+  );
+  const settledItems = completedSteps - new Set(completed.map(({ path }) => path)).size;
+  ok(settledItems >= 0 && settledItems <= begunItems, `${settledItems} of ${begunItems} items`);
+  if (isTerminal(status)) return;
+  const left = liveOf(instance).filter(({ phase, path }) => phase === "OPEN" && !isInItem(path));
+  const unsettled = left.map(({ items }) =>
+    items === undefined ? 0 : items.count - items.completed - items.failed,
+  );
+  strictEqual(
+    begunItems - settledItems,
+    unsettled.reduce((sum, each) => sum + each, 0),
+    "items",
+  );
 }

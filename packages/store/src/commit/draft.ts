@@ -259,9 +259,9 @@ function sendOf(
     return { to: childId, kind: "CANCEL", path, iteration, attempt, childId, sentVersion, body };
   }
   if (command.kind !== "reportEnd") return undefined;
-  const { parent, status, error, reason } = command;
+  const { parent, status, error, reason, isOwn } = command;
   const { instanceId: to, path, iteration, attempt } = parent;
-  const body = jsonText({ status, error, reason });
+  const body = jsonText({ status, error, reason, isOwn });
   return { to, kind: "END", path, iteration, attempt, childId: id, sentVersion, body };
 }
 
