@@ -268,6 +268,50 @@ test.concurrent("C16: a step that runs alone keeps its process neither by blocki
   expect(alive(entriesOf(blocking, closing))).toEqual([]);
 }, 240_000);
 
+test.concurrent("C16: a step that asks its own worker to end, again and again, gets a process of its own, and comes to its end there", async () => {
+  const { client, workers, start, entriesOf } = await open({
+    workers: 1,
+    env: { MILLRACE_GRACE: "PT0S" },
+  });
+
+  const asks = Object.fromEntries(Array.from({ length: 20 }, (_, run) => [run + 1, "SIGTERM"]));
+  const id = await start({ signals: asks, ms: 2_000 });
+  const ended = await client.instances.wait(id, { timeoutMs: 120_000 });
+
+  expect(ended).toMatchObject({ status: "COMPLETED" });
+  expect(ended.state.steps["harm"]).toMatchObject({ attempts: 1, deliveries: 6 });
+  const last = entriesOf(id).find(({ details }) => details["deliveries"] === 6);
+  for (const { pid } of workers.events) expect(pid).not.toBe(last?.details["pid"]);
+  const rows = await installation.query(
+    `select lapses, hand_overs from step_executions where instance_id = '${id}'`,
+  );
+  expect(rows).toEqual([{ lapses: 0, hand_overs: 5 }]);
+}, 180_000);
+
+test.concurrent("C16: where no process can be had for a step that is to run alone, it is told why, and at last that is what it dies of", async () => {
+  const { client, start, letterOf } = await open({ workers: 1, env: { TEST_LOADS_ONCE: "yes" } });
+  const id = await start({ deaths: 2 });
+  const set = (values: string) =>
+    installation.query(`update step_executions set ${values} where instance_id = '${id}'`);
+
+  const why = await eventually(
+    "the reason",
+    async () => {
+      const [reason] = (await client.instances.why(id)).reasons;
+      return reason?.kind === "QUEUED_ALONE" && reason.failure ? reason : undefined;
+    },
+    { timeoutMs: 120_000, intervalMs: 250 },
+  );
+  // As if some more had failed, and it had died twice of that.
+  await set("lapses = 4, looks = 5, look_at = now()");
+  const letter = await letterOf(id);
+
+  expect(why.failure).toMatch(/^exit code 1, Error: .*the port is taken$/s);
+  expect(why.message).toContain("The last such process ended before it had the step");
+  const exit = letter.deliveries.at(-1)?.exit;
+  expect(exit).toMatch(/^exit code 1, Error: .*the port is taken.*, before it had the step$/s);
+}, 180_000);
+
 test.concurrent("C16: attempts that failed are not counted as deaths of their workers", async () => {
   const { client, queue, start, entriesOf } = await open({ workers: 1 });
   await client.definitions.register({

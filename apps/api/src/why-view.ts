@@ -130,8 +130,12 @@ function deadLetterText({ stepId, deadLetterId, isCompensation }: ReasonOf<"DEAD
 }
 
 function aloneText(reason: ReasonOf<"QUEUED_ALONE">): string {
-  const { queue, since, deaths, workers, cells, taken, running } = reason;
-  const waits = `Step ${placeOf(reason)} is queued on ${queue} since ${since.toISOString()} to run alone, in a process of its own, since ${deaths} workers have died under it.`;
+  const { queue, since, failure, workers, cells, taken, running } = reason;
+  const failed =
+    failure === null
+      ? ""
+      : ` The last such process ended before it had the step, and another one is tried: ${failure}.`;
+  const waits = `Step ${placeOf(reason)} is queued on ${queue} since ${since.toISOString()} to run alone, in a process of its own, since ${suspicionOf(reason)}.${failed}`;
   const able =
     workers.length === 1
       ? "The live worker that can take it has"
@@ -142,6 +146,12 @@ function aloneText(reason: ReasonOf<"QUEUED_ALONE">): string {
   const which =
     steps.length === 0 ? "" : ` by ${steps.join(", ")}${taken > steps.length ? " and others" : ""}`;
   return `${waits} ${there}, all taken${which}: it waits for one of them. With a higher MILLRACE_CELLS, or with more workers, more such steps run at a time.`;
+}
+
+function suspicionOf({ deaths, handOvers }: ReasonOf<"QUEUED_ALONE">): string {
+  const died = `${deaths} workers have died under it`;
+  const ended = `its workers were asked to end soon after it had begun, ${handOvers} times in a row`;
+  return deaths < 2 ? ended : died;
 }
 
 function areOf(count: number): string {

@@ -79,6 +79,7 @@ function step(more: Partial<StepRead>): StepRead {
     attempt: 1,
     deliveries: 1,
     lapses: 0,
+    handOvers: 0,
     taskId: "t",
     queue: "default",
     compensates: null,

@@ -13,6 +13,8 @@ const alone = {
   queue: "default",
   since: at,
   deaths: 3,
+  handOvers: 0,
+  failure: null,
   workers: ["w1"],
   cells: 2,
   taken: 1,
@@ -35,6 +37,16 @@ test("where others run in all such processes it names those of its own tenant, a
 
   expect(message).toContain(
     "The 2 live workers that can take it have at most 4 such processes, all taken by crunch of instance i1 and others: it waits for one of them. With a higher MILLRACE_CELLS, or with more workers, more such steps run at a time.",
+  );
+});
+
+test("of a step that ended its workers, and has no process, it says both", () => {
+  const failure = "exit code 1, Error: the port is taken";
+
+  const { message } = reasonOf({ ...alone, deaths: 0, handOvers: 5, failure });
+
+  expect(message).toContain(
+    "since its workers were asked to end soon after it had begun, 5 times in a row. The last such process ended before it had the step, and another one is tried: exit code 1, Error: the port is taken.",
   );
 });
 

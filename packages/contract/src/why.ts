@@ -97,6 +97,13 @@ export const WhyReasonView = z
       .int()
       .optional()
       .meta({ description: "QUEUED_ALONE: workers that have died under it in this attempt" }),
+    handOvers: z.int().optional().meta({
+      description:
+        "QUEUED_ALONE: how often in a row its worker was asked to end soon after it had begun",
+    }),
+    failure: z.string().nullable().optional().meta({
+      description: "QUEUED_ALONE: why the last process for it ended before it had the step",
+    }),
     cells: z.int().optional().meta({
       description:
         "QUEUED_ALONE: processes that these workers have for such steps of its queue, at most",

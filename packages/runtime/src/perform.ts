@@ -80,10 +80,15 @@ export async function enqueue(services: Services, jobs: readonly StepToAdd[]): P
 }
 
 /**
- * A step under which so many workers have died is a suspect: from then on each of its deliveries of this
- * attempt has a process for itself, so that it takes nobody along, and dies of nobody else's doing.
+ * A step under which so many workers have died, or were asked to end soon after it had begun, is a suspect:
+ * from then on each of its deliveries of this attempt has a process for itself, so that it takes nobody
+ * along, and dies of nobody else's doing. A deployment asks many workers to end, one after the other.
  */
-export const suspectLapses = 2;
+export const leastOfSuspects = { lapses: 2, handOvers: 5 } as const;
+
+export function isSuspect({ lapses, handOvers }: Pick<DueStep, "lapses" | "handOvers">): boolean {
+  return lapses >= leastOfSuspects.lapses || handOvers >= leastOfSuspects.handOvers;
+}
 
 /**
  * Jobs for executions that have none any more, or go to another worker. Nobody else adds jobs for an
@@ -107,9 +112,9 @@ export async function enqueueDue(services: Services, steps: readonly DueStep[]):
     } = step;
     const job = { tenantId, instanceId, path, iteration, attempt, fence, taskId };
     const common = { queue, priority, delayMs: 0 };
-    return lapses < suspectLapses
-      ? { ...common, job }
-      : { ...common, job: { ...job, lapses }, isolated: true };
+    return isSuspect(step)
+      ? { ...common, job: { ...job, lapses }, isolated: true }
+      : { ...common, job };
   });
   return (await enqueue(services, jobs)) ? jobs.length : 0;
 }

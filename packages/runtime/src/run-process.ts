@@ -1,7 +1,7 @@
 import type { Log } from "@millrace/telemetry";
 import { startGently } from "./gentle-start.ts";
 import { type Settings, SettingsError } from "./settings.ts";
-import { isCell } from "./worker/cell.ts";
+import { isCell, tellWhy } from "./worker/cell.ts";
 import type { Keeper } from "./worker/cell.ts";
 
 /** A program that runs, and how to bring it to its end. */
@@ -42,6 +42,7 @@ export async function runProcess(start: () => Promise<RunningProgram>): Promise<
   const tell = takeChannel();
   let program: RunningProgram | undefined;
   const die = (what: string) => (error: unknown) => {
+    tellWhy(error);
     if (program) program.log.fatal({ err: error }, what);
     else process.stderr.write(`${error instanceof Error ? error.stack : String(error)}\n`);
     process.exit(EXIT.failed);
@@ -67,6 +68,7 @@ export async function runProcess(start: () => Promise<RunningProgram>): Promise<
   try {
     program = await start();
   } catch (error) {
+    tellWhy(error);
     process.stderr.write(`${describe(error)}\n`);
     process.exit(error instanceof SettingsError ? EXIT.settings : EXIT.failed);
   }

@@ -11,6 +11,8 @@ export interface DueStep {
   readonly priority: number;
   /** Deliveries of this attempt that ended with the silence of their worker. */
   readonly lapses: number;
+  /** How often in a row its worker was asked to end soon after it had begun. */
+  readonly handOvers: number;
 }
 
 export interface DueRow {
@@ -24,11 +26,12 @@ export interface DueRow {
   readonly queue: string;
   readonly priority: number;
   readonly lapses: number;
+  readonly hand_overs: number;
 }
 
 /** For `returning`, from a table `s`. */
 export const dueColumns = `s.tenant_id, s.instance_id, s.path, s.iteration, s.attempt, s.fence,
-    s.task_id, s.queue, s.priority, s.lapses`;
+    s.task_id, s.queue, s.priority, s.lapses, s.hand_overs`;
 
 export function dueStepOf(row: DueRow): DueStep {
   return {
@@ -42,5 +45,6 @@ export function dueStepOf(row: DueRow): DueStep {
     queue: row.queue,
     priority: row.priority,
     lapses: row.lapses,
+    handOvers: row.hand_overs,
   };
 }

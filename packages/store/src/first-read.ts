@@ -24,6 +24,7 @@ export function instanceReadOf({ decision, at, create }: Commit): InstanceRead {
       attempt: row.attempt,
       deliveries: 0,
       lapses: 0,
+      handOvers: 0,
       taskId: row.taskId,
       queue: row.queue,
       compensates: row.compensates,

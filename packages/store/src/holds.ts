@@ -54,11 +54,28 @@ const lost = prepared(
 /**
  * Hands back whatever a worker holds: others may take it at once, and it is looked for at once.
  * Executions that a cancel awaits stay: nobody may run them again.
+ *
+ * @param justBegun Those of them that may be why the worker ends; for all others the count of such
+ *   hand-overs begins anew.
  */
-export async function releaseSteps(db: Db, workerId: string): Promise<readonly DueStep[]> {
-  const rows = await run<DueRow>(db, release, [workerId]);
+export async function releaseSteps(
+  db: Db,
+  workerId: string,
+  justBegun: readonly Place[] = [],
+): Promise<readonly DueStep[]> {
+  const rows = await run<DueRow>(db, release, [workerId, ...placeSource.values(justBegun)]);
   return rows.map(dueStepOf);
 }
+
+/** Names an execution. */
+export type Place = Pick<HeldStep, "tenantId" | "instanceId" | "path" | "iteration">;
+
+const placeSource = rowSource<Place>({
+  tenant_id: { type: "text", of: ({ tenantId }) => tenantId },
+  instance_id: { type: "uuid", of: ({ instanceId }) => instanceId },
+  path: { type: "text", of: ({ path }) => path },
+  iteration: { type: "integer", of: ({ iteration }) => iteration },
+});
 
 const release = prepared(
   "release_steps",
@@ -69,7 +86,11 @@ const release = prepared(
     for update skip locked)
   update step_executions s
   set status = 'PENDING', fence = s.fence + 1, worker_id = null, carrier = null,
-    look_at = case when not s.held then statement_timestamp() end, looks = 0, due_at = null, due_clock = null, timeout_at = null
+    look_at = case when not s.held then statement_timestamp() end, looks = 0, due_at = null, due_clock = null, timeout_at = null,
+    hand_overs = case when exists (
+      select from ${placeSource.from("y", 2)}
+      where y.tenant_id = s.tenant_id and y.instance_id = s.instance_id
+        and y.path = s.path and y.iteration = s.iteration) then s.hand_overs + 1 else 0 end
   from held x
   where ${samePlace}
   returning ${dueColumns}`,
@@ -87,12 +108,21 @@ export interface StepAttempt {
 
 /**
  * Notes why this worker cannot take a step, for people to see. The row stays PENDING. It is looked
- * for again after 1 s, then 2, 4, …: another worker may know the task; one that comes with it makes
+ * for again after 1 s, then 4, 16, …: another worker may know the task; one that comes with it makes
  * the row due at once (`unblockSteps`).
+ *
+ * @returns Looks since it became PENDING, two for each time that it was blocked; undefined where it does
+ *   not wait any more.
  */
-export async function blockStep(db: Db, step: StepAttempt, reason: string): Promise<void> {
+export async function blockStep(
+  db: Db,
+  step: StepAttempt,
+  reason: string,
+): Promise<number | undefined> {
   const { tenantId, instanceId, path, iteration, attempt, fence } = step;
-  await run(db, block, [tenantId, instanceId, path, iteration, attempt, fence, reason]);
+  const values = [tenantId, instanceId, path, iteration, attempt, fence, reason];
+  const [row] = await run<{ looks: number }>(db, block, values);
+  return row?.looks;
 }
 
 const block = prepared(
@@ -102,7 +132,8 @@ const block = prepared(
     look_at = greatest(retry_at,
       statement_timestamp() + least(600, 2 ^ least(looks, 10)) * interval '1 s')
   where tenant_id = $1 and instance_id = $2 and path = $3 and iteration = $4
-    and attempt = $5 and fence = $6 and status in ('PENDING', 'RETRYING') and not held`,
+    and attempt = $5 and fence = $6 and status in ('PENDING', 'RETRYING') and not held
+  returning looks`,
 );
 
 /** Makes the steps due that wait for one of these tasks. */

@@ -14,6 +14,8 @@ export interface StepRead {
   readonly deliveries: number;
   /** Deliveries of this attempt that ended with the silence of their worker. */
   readonly lapses: number;
+  /** How often in a row its worker was asked to end soon after it had begun. */
+  readonly handOvers: number;
   readonly taskId: string | null;
   readonly queue: string | null;
   /** Execution key of what a compensation step undoes; null for any other step. */
@@ -45,6 +47,7 @@ export interface StepRow extends OfInstance {
   readonly attempt: number;
   readonly deliveries: number;
   readonly lapses: number;
+  readonly hand_overs: number;
   readonly task_id: string | null;
   readonly queue: string | null;
   readonly compensates: string | null;
@@ -68,7 +71,7 @@ export interface OfInstance {
 }
 
 export const stepColumns = `s.tenant_id, s.instance_id, s.step_id, s.path, s.iteration, s.type,
-    s.status, s.attempt, s.deliveries, s.lapses, s.task_id, s.queue, s.compensates, s.output::text as output,
+    s.status, s.attempt, s.deliveries, s.lapses, s.hand_overs, s.task_id, s.queue, s.compensates, s.output::text as output,
     s.error::text as error, s.completion, s.created_at, s.started_at, s.completed_at, s.retry_at,
     s.worker_id, s.awaited, s.blocked, s.progress::text as progress, s.items::text as items`;
 
@@ -83,6 +86,7 @@ export function stepReadOf(row: StepRow, children: ReadonlyMap<string, ChildLink
     attempt: row.attempt,
     deliveries: row.deliveries,
     lapses: row.lapses,
+    handOvers: row.hand_overs,
     taskId: row.task_id,
     queue: row.queue,
     compensates: row.compensates,

@@ -95,6 +95,7 @@ export interface StepsTable {
   readonly fence: number;
   readonly deliveries: number;
   readonly lapses: Generated<number>;
+  readonly hand_overs: Generated<number>;
   readonly worker_id: string | null;
   readonly carrier: string | null;
   readonly awaited: boolean;

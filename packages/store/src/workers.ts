@@ -182,7 +182,7 @@ const live = prepared(
   order by started_at, id`,
 );
 
-/** A step that live workers run although so many have died under it. */
+/** A step that live workers run alone. */
 export interface Suspect {
   readonly tenantId: string;
   readonly instanceId: string;
@@ -193,10 +193,10 @@ export interface Suspect {
 /** Those that began first, first. */
 export async function runningSuspects(
   db: Db,
-  leastDeaths: number,
+  least: { readonly lapses: number; readonly handOvers: number },
   limit: number,
 ): Promise<readonly Suspect[]> {
-  const rows = await run<SuspectRow>(db, suspects, [leastDeaths, limit]);
+  const rows = await run<SuspectRow>(db, suspects, [least.lapses, least.handOvers, limit]);
   return rows.map(({ tenant_id, instance_id, step_id, queue }) => ({
     tenantId: tenant_id,
     instanceId: instance_id,
@@ -217,9 +217,9 @@ const suspects = prepared(
   `select s.tenant_id, s.instance_id, s.step_id, s.queue
   from workers w join step_executions s on s.worker_id = w.id and s.status = 'RUNNING'
   where w.beat_at > clock_timestamp() - interval '${staleBeatMs} ms' and w.exit is null
-    and s.lapses >= $1
+    and (s.lapses >= $1 or s.hand_overs >= $2)
   order by s.started_at, s.instance_id
-  limit $2`,
+  limit $3`,
 );
 
 /** The queues that workers have served, those included that are gone for a while. */

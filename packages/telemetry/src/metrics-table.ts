@@ -87,6 +87,11 @@ export const metricTable = {
     "Steps taken over from a worker whose beat had lapsed.",
     [],
   ),
+  cellsFailed: counter(
+    "millrace_cells_failed_total",
+    "Processes to run a step alone that ended before they had it.",
+    [],
+  ),
   reconcilerFound: counter(
     "millrace_reconciler_found_total",
     "Things that a crash or a lost message left undone, as the reconciler found them, by kind.",

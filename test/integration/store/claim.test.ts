@@ -187,6 +187,7 @@ test("a step whose job did not come is due, later each time", async () => {
         queue: "default",
         priority: 0,
         lapses: 0,
+        handOvers: 0,
         dueAt: expect.any(Date),
       },
     ]);
@@ -310,6 +311,23 @@ test("a worker that shuts down hands back what it holds, for others at once", as
   expect(await takeDueSteps(db, 10)).toMatchObject([{ instanceId: snapshot.id, fence: 2 }]);
   const [claimed] = await claimSteps(db, [claimRequest(snapshot, workerId(), { fence: 2 })]);
   expect(claimed?.step).toMatchObject({ fence: 3, deliveries: 2 });
+});
+
+test("hand-overs are counted where they come soon after the beginning, and anew where one does not", async () => {
+  const { db } = database;
+  const worker = await startWorker();
+  const snapshot = await claimedBy(worker);
+  const place = { tenantId, instanceId: snapshot.id, path: "a", iteration: 1 };
+  const handOver = async (fence: number, soon: boolean) => {
+    const [step] = await releaseSteps(db, worker, soon ? [place] : []);
+    await claimSteps(db, [claimRequest(snapshot, worker, { fence })]);
+    return step?.handOvers;
+  };
+
+  const counts = [await handOver(2, true), await handOver(4, true)];
+  counts.push(await handOver(6, false), await handOver(8, true));
+
+  expect(counts).toEqual([1, 2, 0, 1]);
 });
 
 test("a step of an unknown task stays, says why, and is due when a worker knows it", async () => {

@@ -57,13 +57,17 @@ export type Reason =
       readonly workers: readonly string[];
     } & AtStep)
   | ({
-      /** Workers have died under it, so that it waits for a process of its own. */
+      /** Workers have died or ended under it, so that it waits for a process of its own. */
       readonly kind: "QUEUED_ALONE";
       readonly taskId: string;
       readonly queue: string;
       readonly since: Date;
-      /** How many. */
+      /** How many have died. */
       readonly deaths: number;
+      /** How often in a row one was asked to end soon after it had begun. */
+      readonly handOvers: number;
+      /** Why the last process for it came to nothing; null: it was not tried, or could take it. */
+      readonly failure: string | null;
       /** Live workers that could take it. */
       readonly workers: readonly string[];
       /** Such processes that these have for its queue, at most. */

@@ -1,5 +1,6 @@
 import type { InstanceRead, LiveWorker, StepRead, Suspect } from "@millrace/store";
-import { suspectLapses } from "../perform.ts";
+import { isSuspect } from "../perform.ts";
+import { failedCell } from "../worker/cells.ts";
 import type { AtStep, Reason } from "./reason.ts";
 
 /** What is known beside the instance. */
@@ -31,9 +32,9 @@ export function stepReason(
   return status === "PENDING" ? pendingReason(step, taskId, read, surroundings) : undefined;
 }
 
-/** Whether workers have died under it, so that it waits for a process of its own. */
-export function waitsAlone({ status, lapses }: StepRead): boolean {
-  return status === "PENDING" && lapses >= suspectLapses;
+/** Whether workers have died or ended under it, so that it waits for a process of its own. */
+export function waitsAlone(step: StepRead): boolean {
+  return step.status === "PENDING" && isSuspect(step);
 }
 
 function childReason(step: StepRead, read: InstanceRead): Reason | undefined {
@@ -98,6 +99,8 @@ function pendingReason(
     ...common,
     kind: "QUEUED_ALONE",
     deaths: step.lapses,
+    handOvers: step.handOvers,
+    failure: step.blocked?.startsWith(failedCell) ? step.blocked.slice(failedCell.length) : null,
     cells: able.reduce((sum, { cells }) => sum + (cells ?? 0), 0),
     taken: running.length,
     running: own.slice(0, suspectsShown).map(({ instanceId, stepId }) => ({ instanceId, stepId })),

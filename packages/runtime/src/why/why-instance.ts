@@ -13,7 +13,7 @@ import { InstanceNotFoundError } from "../errors.ts";
 import { limitOf } from "../instances/limit.ts";
 import type { Caller, Services } from "../services.ts";
 import type { Reason } from "./reason.ts";
-import { suspectLapses } from "../perform.ts";
+import { leastOfSuspects } from "../perform.ts";
 import { stepReason, waitsAlone } from "./step-reason.ts";
 import { waitReason } from "./wait-reason.ts";
 
@@ -53,7 +53,7 @@ export async function whyInstance(
     services.definitions.get(tenantId, workflowId, workflowVersion),
   ]);
   const isAlone = read.steps.some(waitsAlone);
-  const suspects = isAlone ? await runningSuspects(db, suspectLapses, mostSuspects) : [];
+  const suspects = isAlone ? await runningSuspects(db, leastOfSuspects, mostSuspects) : [];
   const surroundings = { workers, suspects };
   if (snapshot.pause !== null) {
     const running = read.steps.filter(({ status }) => status === "RUNNING");

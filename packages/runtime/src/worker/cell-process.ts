@@ -73,6 +73,7 @@ export function openCell(
   const listeners = new Map<CellMessage["kind"], () => void>();
   let workerId: string | undefined;
   let memory: MemoryWatch | undefined;
+  let why: string | undefined;
   let isAsked = false;
   let isSevered = false;
 
@@ -80,6 +81,7 @@ export function openCell(
     const { data: message } = fromCell.safeParse(sent);
     if (message === undefined || !own.safeParse(sent).success) return;
     if (message.kind === "begun") ({ workerId } = message);
+    if (message.kind === "dying") ({ why } = message);
     if (message.kind === "free") {
       memory?.stop();
       count(message.counts);
@@ -90,7 +92,8 @@ export function openCell(
   const kill = () => void child.kill("SIGKILL");
   const exited = ended.then((exit) => {
     memory?.stop();
-    return isSevered && exit === "SIGKILL" ? "it had closed the channel to its worker" : exit;
+    if (isSevered && exit === "SIGKILL") return "it had closed the channel to its worker";
+    return why === undefined ? exit : `${exit}, ${why}`;
   });
   const isOver = () => child.exitCode !== null || child.signalCode !== null;
   // Its step has closed the channel, if it still runs a moment later.

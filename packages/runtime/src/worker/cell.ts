@@ -42,6 +42,8 @@ export const fromCell = z.discriminatedUnion("kind", [
   z.object({ kind: z.literal("taken") }),
   /** With what is to be counted of the step, since nobody asks a cell for its metrics. */
   z.object({ kind: z.literal("free"), counts: z.array(count) }),
+  /** Why it ends by itself; what else it says of that is in the log of its keeper. */
+  z.object({ kind: z.literal("dying"), why: z.string() }),
 ]);
 export type CellMessage = z.infer<typeof fromCell>;
 
@@ -62,6 +64,14 @@ const lookMs = 50;
 /** A step counts a handful. */
 const mostCounts = 1_000;
 
+let lastWords: (why: string) => void = () => {};
+const mostWords = 300;
+
+/** Tells the keeper why this process is about to end, where it has one. */
+export function tellWhy(error: unknown): void {
+  lastWords(String(error).slice(0, mostWords));
+}
+
 /**
  * Hears from the worker that has started this process. To be called before a task is loaded: what a task
  * writes into the pipe lacks the token, which is known from here on to nobody else.
@@ -80,6 +90,7 @@ export async function meetKeeper(): Promise<Keeper> {
     if (message?.kind === "end") end();
   });
   const { token, pid } = await hello;
+  lastWords = (why) => channel.send({ kind: "dying", why, token });
   pipe.once("close", () => void deathOf(pid).then(end));
 
   const counts: Count[] = [];

@@ -1,6 +1,15 @@
+import { hostname } from "node:os";
 import type { Running, StepJob } from "@millrace/queue";
 import { setTimeout as sleep } from "node:timers/promises";
-import { holdsAnything, lookAtOnce, noteDeath } from "@millrace/store";
+import {
+  blockStep,
+  claimSteps,
+  holdsAnything,
+  lookAtOnce,
+  noteDeath,
+  registerWorker,
+} from "@millrace/store";
+import { newWorkerId } from "../ids.ts";
 import type { Services } from "../services.ts";
 import { openCell } from "./cell-process.ts";
 import type { CellProcess, CellProgram } from "./cell-process.ts";
@@ -24,7 +33,7 @@ import type { CellProcess, CellProgram } from "./cell-process.ts";
  * that it is over, or have itself handed over, would get others into its cell, or come again for ever.
  */
 export interface Cells {
-  /** Settles when the step is claimed, or was not there to be. @throws When no process can be had. */
+  /** Settles when the step is claimed, was not there to be, or is put off since no process can be had. */
   run(job: StepJob, jobId: string): Promise<Running | void>;
   /** Asks all of them to end, as their worker was, and waits until they have. */
   close(): Promise<void>;
@@ -41,6 +50,12 @@ const idleMs = 2_000;
 const goodbyeMs = 3_000;
 /** So often a busy cell is asked about: whether the step that it runs is still its own. */
 const lookMs = 2_000;
+
+/** How a step is marked as blocked for which no process could be had; what the process said follows. */
+export const failedCell = "cell:";
+
+/** That is the fourth failed start in a row, some 25 s after the first. */
+const looksBeforeDeath = 7;
 
 /**
  * Once a suspect has died alone, it gets a process that no other has been in, and leaves none behind for
@@ -104,6 +119,40 @@ export function openCells(
     return holdsAnything(database.db, workerId).catch(() => true);
   }
 
+  /**
+   * No process came so far as to have the step: that is for people to see, and may pass. Where it does not,
+   * it counts as a death of the step after some tries, so that it ends where people look for it.
+   */
+  async function putOff(job: StepJob, jobId: string, cell: CellProcess): Promise<void> {
+    const exit = await cell.exited;
+    const looks = await blockStep(database.db, job, `${failedCell}${exit}`);
+    if (looks === undefined) return;
+    metrics.cellsFailed.add({});
+    const { instanceId } = job;
+    log.error({ pid: cell.pid, exit, instanceId }, "no process to run a step alone");
+    // Whether there are processes to be had at all is not the step's doing.
+    if (looks < looksBeforeDeath || cell.pid === undefined) return;
+    const death = {
+      workerId: newWorkerId(),
+      pid: cell.pid,
+      exit: `${exit}, before it had the step`,
+    };
+    await dieOf(job, jobId, death);
+  }
+
+  /** As if the process had claimed it first: the death of a worker like any other. */
+  async function dieOf(
+    job: StepJob,
+    carrier: string,
+    { workerId, pid, exit }: { workerId: string; pid: number; exit: string },
+  ): Promise<void> {
+    const { db } = database;
+    await registerWorker(db, { id: workerId, host: hostname(), pid, tasks: [], queues: [] });
+    const own = { timeoutMs: null, heartbeatTimeoutMs: null, retry: null };
+    await claimSteps(db, [{ ...job, ...own, workerId, carrier }]);
+    await noteDeath(db, workerId, { exit });
+  }
+
   function takeIdle(): CellProcess | undefined {
     const cell = idle.pop();
     cell?.keep();
@@ -137,12 +186,9 @@ export function openCells(
         void freed.then(stopWatching);
         // Never where the step blocks the process from its first line on.
         if (await cell.said("taken")) return { ended: over(cell, freed, isReusable) };
-      } else if (!closing) {
-        // What cannot start now is not tried again at once: the row has its time for a look.
-        throw new Error(`no process to run a step alone: it ended (${await cell.exited})`);
       }
       // It has ended with or without the claim; only a row that waits is looked at.
-      await lookAtOnce(database.db, job);
+      await (closing ? lookAtOnce(database.db, job) : putOff(job, jobId, cell));
     },
     async close() {
       closing = true;

@@ -135,11 +135,12 @@ export async function runWorker(
     },
     async close() {
       worker.closing = true;
+      const askedAt = performance.now();
       // They have the same grace.
       const cellsEnded = cells?.close();
       await Promise.all(consumers.map((consumer) => consumer.pause()));
       await finishWithin(worker, consumers, graceMs);
-      await handBack(worker);
+      await handBack(worker, askedAt);
       await cellsEnded;
       await watch.stop();
       await progress.close();
@@ -248,6 +249,7 @@ function holdStep(
   let log: ReturnType<Held["log"]> | undefined;
   return {
     workerId: id,
+    since: performance.now(),
     snapshot,
     definition,
     step,
@@ -279,10 +281,29 @@ async function finishWithin(
   if (active() > 0) services.log.warn({ steps: active() }, "steps still run; handing them back");
 }
 
-/** What still runs goes to others at once, and not only after this worker's beat has lapsed. */
-async function handBack({ services, holdings, id }: WorkerState): Promise<void> {
+/**
+ * A step that asks its own worker to end does so within this time, as it seems. One that takes longer costs
+ * a worker its time more seldom than that, and cannot be told from one that deployments meet.
+ */
+const soonMs = 600_000;
+
+/**
+ * What still runs goes to others at once, and not only after this worker's beat has lapsed.
+ *
+ * @param askedAt When the worker was asked to end.
+ */
+async function handBack({ services, holdings, id }: WorkerState, askedAt: number): Promise<void> {
+  const justBegun = holdings
+    .all()
+    .filter(({ since }) => askedAt - since < soonMs)
+    .map(({ snapshot: { tenantId, id: instanceId }, step: { path, iteration } }) => ({
+      tenantId,
+      instanceId,
+      path,
+      iteration,
+    }));
   // Before their handlers hear of it: what a handler makes of its abort is not the step's failure.
-  const released = await releaseSteps(services.database.db, id);
+  const released = await releaseSteps(services.database.db, id, justBegun);
   holdings.abortOf(id, "the worker is shutting down");
   await enqueueDue(services, released);
 }

@@ -83,6 +83,7 @@ export function updateSteps(from: From): string {
       -- Those of one attempt: an attempt that failed was not the death of its worker.
       deliveries = case when x.status = 'RETRYING' then 0 else s.deliveries end,
       lapses = case when x.status = 'RETRYING' then 0 else s.lapses end,
+      hand_overs = case when x.status = 'RETRYING' then 0 else s.hand_overs end,
       ${["carrier", "due_at", "due_clock", "timeout_at"].map(whileRunning).join(", ")}
     from ${from("x")}
     where ${isWritten} and ${samePlace("s", from)})`;
