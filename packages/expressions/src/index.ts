@@ -7,6 +7,8 @@ export type { ExplainedCondition, ExplainedConjunct } from "./explain.ts";
 export { parseExpression } from "./expression.ts";
 export type { Expression, ExpressionOptions } from "./expression.ts";
 export { functions } from "./functions.ts";
+export { guardsOf, noGuards, withBoth, withEither } from "./guards.ts";
+export type { Guards } from "./guards.ts";
 export { limits } from "./limits.ts";
 export { methods } from "./methods.ts";
 export { readPath } from "./properties.ts";

@@ -4,11 +4,14 @@
  * method or function that always fails. Nothing is reported that some value could make right.
  */
 import { placeOf } from "./analyse.ts";
+import { guardsIn, placeKeyOf, withBoth } from "./guards.ts";
+import type { Guards } from "./guards.ts";
 import { findMethod } from "./methods.ts";
 import { nearNames } from "./near-names.ts";
 import {
   absent,
   anything,
+  both,
   described,
   either,
   isOnly,
@@ -38,27 +41,55 @@ export interface Report {
   bareOutput(stepId: string): void;
 }
 
+/** What is known of the values that an expression reads. */
+export interface Known {
+  readonly roots: Roots;
+  /** What has been asked of their types before. */
+  readonly guards: Guards;
+}
+
 /** The shape of a tree's value; reports on the way. */
-export function infer(node: Node, source: string, roots: Roots, report: Report): Shape {
+export function infer(
+  node: Node,
+  source: string,
+  { roots, guards: asked }: Known,
+  report: Report,
+): Shape {
+  let guards = asked;
   /** Above zero inside what copes with a value that is missing. */
-  let guards = 0;
+  let coping = 0;
   return shapeOf(node);
 
-  function guarded(each: Node): Shape {
-    guards += 1;
+  function coped(each: Node): Shape {
+    coping += 1;
     const shape = shapeOf(each);
-    guards -= 1;
+    coping -= 1;
+    return shape;
+  }
+
+  /** Where `test` has come to true, or to false. */
+  function guarded(each: Node, test: Node, holds: boolean): Shape {
+    const around = guards;
+    guards = withBoth(guards, guardsIn(test, holds));
+    const shape = coped(each);
+    guards = around;
     return shape;
   }
 
   function shapeOf(each: Node): Shape {
+    const shape = ownShape(each);
+    const guard = guards.size === 0 ? undefined : guards.get(placeKeyOf(each) ?? "");
+    return guard === undefined ? shape : both(shape, ofType(...guard.types));
+  }
+
+  function ownShape(each: Node): Shape {
     switch (each.kind) {
       case "literal":
         return oneOf(each.value);
       case "root":
         return (Object.hasOwn(roots, each.name) ? roots[each.name] : undefined) ?? anything;
       case "member": {
-        const stepId = guards === 0 ? stepOfOutput(each) : undefined;
+        const stepId = coping === 0 ? stepOfOutput(each) : undefined;
         if (stepId !== undefined) report.bareOutput(stepId);
         return memberNamed(each, shapeOf(each.object), each.key);
       }
@@ -74,7 +105,7 @@ export function infer(node: Node, source: string, roots: Roots, report: Report):
       case "method":
         return methodOf(each);
       case "unary": {
-        const operand = each.operator === "!" ? guarded(each.operand) : shapeOf(each.operand);
+        const operand = each.operator === "!" ? coped(each.operand) : shapeOf(each.operand);
         if (each.operator === "!") return ofType("boolean");
         refuseNumber(operand, each.operand, each.operator);
         return ofType("number");
@@ -82,13 +113,19 @@ export function infer(node: Node, source: string, roots: Roots, report: Report):
       case "binary":
         return binaryOf(each);
       case "logical": {
-        const left = guarded(each.left);
-        const right = guarded(each.right);
+        const left = coped(each.left);
+        const right =
+          each.operator === "??"
+            ? coped(each.right)
+            : guarded(each.right, each.left, each.operator === "&&");
         return either(each.operator === "&&" ? left : without(left, "undefined", "null"), right);
       }
       case "conditional":
-        guarded(each.test);
-        return either(guarded(each.consequent), guarded(each.alternate));
+        coped(each.test);
+        return either(
+          guarded(each.consequent, each.test, true),
+          guarded(each.alternate, each.test, false),
+        );
       case "array":
         return arrayOf(each);
       case "object":
@@ -123,7 +160,7 @@ export function infer(node: Node, source: string, roots: Roots, report: Report):
   }
 
   function callOf(each: CallNode): Shape {
-    const given = each.arguments.map(copesWithMissing.has(each.name) ? guarded : shapeOf);
+    const given = each.arguments.map(copesWithMissing.has(each.name) ? coped : shapeOf);
     const { takes, gives } = functionSignatures.get(each.name) ?? {};
     const looked = each.name === "merge" ? given : given.slice(0, 1);
     for (const [index, shape] of looked.entries()) {
@@ -160,7 +197,7 @@ export function infer(node: Node, source: string, roots: Roots, report: Report):
 
   function binaryOf(each: BinaryNode): Shape {
     const isComparison = !["+", "-", "*", "/", "%"].includes(each.operator);
-    const look = isComparison ? guarded : shapeOf;
+    const look = isComparison ? coped : shapeOf;
     const left = look(each.left);
     const right = look(each.right);
     switch (each.operator) {

@@ -3,6 +3,8 @@ import { originOf } from "./expression.ts";
 import type { Expression } from "./expression.ts";
 import { failingPart } from "./failing-parts.ts";
 import { infer } from "./infer.ts";
+import { noGuards } from "./guards.ts";
+import type { Guards } from "./guards.ts";
 import type { Mismatch, Roots } from "./infer.ts";
 import { startRun } from "./run.ts";
 import type { Shape } from "./shape.ts";
@@ -21,8 +23,15 @@ export interface Inspection {
 /**
  * Looks at an expression or template in the light of what is known of its roots. A root that is not
  * among `roots` may be anything.
+ *
+ * @param guards What has been asked of the types of values before it is evaluated.
  */
-export function inspect(value: Expression | Template, roots: Roots): Inspection {
+export function inspect(
+  value: Expression | Template,
+  roots: Roots,
+  guards: Guards = noGuards,
+): Inspection {
+  const known = { roots, guards };
   const mismatches: (Mismatch & { pointer: string })[] = [];
   const bareOutputs: { stepId: string; pointer: string }[] = [];
   const report: PlacedReport = (pointer) => ({
@@ -31,8 +40,8 @@ export function inspect(value: Expression | Template, roots: Roots): Inspection 
   });
   const shape =
     "isConstant" in value
-      ? shapeOfTemplate(value, roots, report)
-      : infer(originOf(value).tree, value.source, roots, report(""));
+      ? shapeOfTemplate(value, known, report)
+      : infer(originOf(value).tree, value.source, known, report(""));
   return { shape, mismatches, bareOutputs };
 }
 

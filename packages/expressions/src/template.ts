@@ -13,7 +13,7 @@ import type { CompileOptions } from "./compile.ts";
 import type { Built, ExpressionOptions } from "./expression.ts";
 import { failingPart, isFixed } from "./failing-parts.ts";
 import { infer } from "./infer.ts";
-import type { Report, Roots } from "./infer.ts";
+import type { Known, Report } from "./infer.ts";
 import { startBudget, toJson } from "./json.ts";
 import type { Budget } from "./json.ts";
 import { limits } from "./limits.ts";
@@ -91,8 +91,8 @@ export function parseTemplate(value: Json, options: TemplateOptions = {}): Templ
 const partsBehind = new WeakMap<Template, Part>();
 
 /** The shape of a template's value. Reports, each with the pointer of its string, on the way. */
-export function shapeOfTemplate(template: Template, roots: Roots, report: PlacedReport): Shape {
-  return partBehind(template).shape(roots, report);
+export function shapeOfTemplate(template: Template, known: Known, report: PlacedReport): Shape {
+  return partBehind(template).shape(known, report);
 }
 
 /** Of each expression in it what fails in every run. @param run Of no values. */
@@ -123,7 +123,7 @@ interface Evaluation {
 
 interface Part {
   readonly constant: boolean;
-  shape(roots: Roots, report: PlacedReport): Shape;
+  shape(known: Known, report: PlacedReport): Shape;
   failures(run: Run): readonly ExpressionError[];
   evaluate(evaluation: Evaluation): unknown;
 }
@@ -147,8 +147,8 @@ function arrayPart(parser: Parser, value: readonly Json[], path: Path): Part {
   const parts = value.map((element, index) => partOf(parser, element, [...path, index]));
   return {
     constant: parts.every((part) => part.constant),
-    shape(roots, report) {
-      const shapes = parts.map((part) => part.shape(roots, report));
+    shape(known, report) {
+      const shapes = parts.map((part) => part.shape(known, report));
       return listOf(() => shapes.reduce(either, anything));
     },
     failures: (run) => parts.flatMap((part) => part.failures(run)),
@@ -162,9 +162,9 @@ function objectPart(parser: Parser, value: Readonly<Record<string, Json>>, path:
   );
   return {
     constant: parts.every(([, part]) => part.constant),
-    shape: (roots, report) =>
+    shape: (known, report) =>
       objectOf(
-        Object.fromEntries(parts.map(([key, part]) => [key, part.shape(roots, report)])),
+        Object.fromEntries(parts.map(([key, part]) => [key, part.shape(known, report)])),
         anything,
       ),
     failures: (run) => parts.flatMap(([, part]) => part.failures(run)),
@@ -297,7 +297,7 @@ function valuePart(expression: Embedded, path: Path): Part {
   const depth = path.length;
   return {
     constant: false,
-    shape: (roots, report) => infer(expression.tree, expression.source, roots, report(pointer)),
+    shape: (known, report) => infer(expression.tree, expression.source, known, report(pointer)),
     failures: (run) =>
       failuresIn(expression, pointer, run, (value) => toJson(startBudget(), value, depth)),
     evaluate: ({ run, budget }) =>
@@ -332,9 +332,9 @@ function textPart(source: string, pieces: readonly (string | Embedded)[], path: 
   const pointer = pointerOf(path);
   return {
     constant: false,
-    shape(roots, report) {
+    shape(known, report) {
       for (const piece of pieces) {
-        if (typeof piece !== "string") infer(piece.tree, piece.source, roots, report(pointer));
+        if (typeof piece !== "string") infer(piece.tree, piece.source, known, report(pointer));
       }
       return ofType("string");
     },

@@ -116,6 +116,67 @@ describe.each([
   }, 60_000);
 });
 
+test(`behind a guard of its type a value is what it is there (seed ${seed})`, () => {
+  const places = ["input.x", "input.list", "workflow.input.x", "variables.n", "input"];
+  const type = fc.constantFrom("null", "number", "string", "array", "object", "undefined");
+  const guard = fc.letrec<{ guard: string }>((tie) => ({
+    guard: fc.oneof(
+      { maxDepth: 3, depthSize: "small" },
+      fc
+        .tuple(fc.constantFrom(...places), fc.constantFrom("===", "!==", "==", "!="), type)
+        .map(([place, operator, name]) => `type(${place}) ${operator} '${name}'`),
+      fc
+        .tuple(fc.constantFrom(...places), type, type)
+        .map(([place, ...names]) => `${JSON.stringify(names)}.includes(type(${place}))`),
+      tie("guard").map((inner) => `!(${inner})`),
+      fc
+        .tuple(tie("guard"), fc.constantFrom("&&", "||"), tie("guard"))
+        .map(([left, operator, right]) => `(${left} ${operator} ${right})`),
+    ),
+  })).guard;
+  const values = fc.constantFrom<unknown>(undefined, null, 1, "a", [], [1], {}, { x: 1 });
+  const read = fc.constantFrom(...places);
+  const vague = { input: anything, variables: anything, workflow: anything };
+  let narrowed = 0;
+
+  fc.assert(
+    fc.property(guard, read, read, values, values, (asked, left, right, x, n) => {
+      const input = { x, list: n };
+      const given = { now: scope.now, input, variables: { n }, workflow: { input } };
+      for (const source of [
+        `(${asked}) ? ${left} : ${right}`,
+        `(${asked}) && ${left}`,
+        `(${asked}) || ${right}`,
+      ]) {
+        const { shape } = inspect(parseExpression(source), vague);
+        if (shape.types.length < 7) narrowed += 1;
+        const value = parseExpression(source).evaluate(given);
+        if (!fits(shape, value)) throw new Error(`${source} gives ${JSON.stringify(value)}`);
+      }
+    }),
+    { seed, numRuns: 1_000 },
+  );
+  expect(narrowed).toBeGreaterThan(100);
+});
+
+test.each([
+  ["type(input.x) === 'string' ? input.x.split(',') : input.x", 0],
+  ["type(input.x) === 'string' ? input.x : input.x.split(',')", 1],
+  ["type(input.x) !== 'string' || input.x.trim()", 0],
+  ["type(input.x) === 'string' || input.x.trim()", 1],
+  ["type(input.x) === 'string' && type(input.y) === 'string' && input.y.trim()", 0],
+  ["(type(input.x) === 'string' || type(input.y) === 'string') && input.x.trim()", 1],
+  ["!(type(input.x) !== 'string' || input.z) ? lower(input.x) : 0", 0],
+  ["['string', 'null'].includes(type(input.x)) ? upper(workflow.input.x) : 0", 0],
+  ["type(input.x) === 'object' ? input.x.member : 0", 0],
+])("%s has %i mismatches where x and y are lists", (source, count) => {
+  const list = listOf(() => anything);
+  const input = objectOf({ x: list, y: list }, anything);
+  const roots = { input, workflow: objectOf({ input }, anything) };
+
+  expect(inspect(parseExpression(source), roots).mismatches).toHaveLength(count);
+});
+
 const samples = [
   "undefined",
   "null",

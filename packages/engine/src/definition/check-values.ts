@@ -1,16 +1,18 @@
 import { WAITING_STEP_TYPES } from "@millrace/contract";
 import type { Expression, Json, Template } from "@millrace/expressions";
 import { anything, inspect } from "@millrace/expressions";
+import { defined } from "../assert.ts";
 import { defaultRetryPolicy } from "../retry.ts";
 import { checkEventWait, checkMatcher, refuseLifecycle } from "./check-events.ts";
 import { checkStartInput } from "./check-start-input.ts";
 import { checkWays } from "./check-ways.ts";
 import type { Fields, Outline, StepOutline } from "./outline.ts";
 import { below, fieldsOf, itemsOf, textOf } from "./outline.ts";
+import { guardsOfSteps } from "./guarded-steps.ts";
 import { shapesOf } from "./shapes.ts";
 import type { ProblemList } from "./problem.ts";
 import { isUnavoidable } from "./unavoidable.ts";
-import type { Check, ReadsFound, StepContext, StepRead, Surroundings } from "./value-checker.ts";
+import type { Check, ReadsFound, StepContext, Surroundings } from "./value-checker.ts";
 import { quote, valueChecker } from "./value-checker.ts";
 import {
   isRoot,
@@ -62,20 +64,28 @@ export function checkValues(outline: Outline, list: ProblemList): ReadsFound {
     check.text(`${path}/correlationId`, own["correlationId"], readStartValue);
   }
   const inside: Surroundings[] = [];
+  const guards = guardsOfSteps(outline);
   for (const [index, step] of steps.entries()) {
     // What is around a step comes before it.
     const around = inside[step.parent ?? -1] ?? { names: [], roots };
-    const at = (moment: StepRead["moment"]) => checker({ reader: index, moment }, around);
-    const [entering, failing, leaving] = [at("ENTRY"), at("FAILURE"), at("EXIT")];
-    checkStep(step, { entering, failing, leaving, list, longest, outline });
-    inside[index] = step.type === "MAP" ? insideOf(step, around) : around;
+    const { reached, entered } = defined(guards[index], step.path);
+    const before = { ...around, guards: reached };
+    const after = { ...around, guards: entered };
+    const asking = checker({ reader: index, moment: "ENTRY" }, before);
+    const entering = checker({ reader: index, moment: "ENTRY" }, after);
+    const failing = checker({ reader: index, moment: "FAILURE" }, after);
+    // One that its condition skips is left as well.
+    const leaving = checker({ reader: index, moment: "EXIT" }, before);
+    checkStep(step, { asking, entering, failing, leaving, list, longest, outline });
+    inside[index] = step.type === "MAP" ? insideOf(step, after) : around;
   }
   const indexOf = new Map(steps.map(({ stepId }, index) => [stepId, index]));
   for (const { fields: own, path, compensationFor } of compensationSteps) {
     // Inside it the items are those of the execution that it undoes.
     const undone = compensationFor === undefined ? undefined : indexOf.get(compensationFor);
     const parent = undone === undefined ? undefined : steps[undone]?.parent;
-    const undoing = checker(undefined, inside[parent ?? -1] ?? { names: [], roots });
+    const around = inside[parent ?? -1] ?? { names: [], roots };
+    const undoing = checker(undefined, { ...around, guards: guards[undone ?? -1]?.entered });
     undoing.text(`${path}/condition`, own["condition"], readCondition);
     checkTaskCall(own, path, undoing);
     checkClocks(own, path, undoing);
@@ -85,10 +95,10 @@ export function checkValues(outline: Outline, list: ProblemList): ReadsFound {
 }
 
 /** Inside of a MAP there are its items. */
-function insideOf({ fields }: StepOutline, { names, roots }: Surroundings): Surroundings {
+function insideOf({ fields }: StepOutline, { names, roots, guards }: Surroundings): Surroundings {
   const itemName = textOf(fields["itemName"]);
   const { parsed } = readItems(fields["items"] as Json, names);
-  const item = (parsed && inspect(parsed, roots).shape.element?.()) ?? anything;
+  const item = (parsed && inspect(parsed, roots, guards).shape.element?.()) ?? anything;
   return {
     names: [...names, ...namesOfItem(itemName)],
     roots: { ...roots, item, ...(itemName !== undefined && { [itemName]: item }) },
@@ -97,8 +107,8 @@ function insideOf({ fields }: StepOutline, { names, roots }: Surroundings): Surr
 
 function checkStep(step: StepOutline, context: StepContext): void {
   const { fields, path, type } = step;
-  const { leaving, failing, entering, list, longest } = context;
-  entering.text(`${path}/condition`, fields["condition"], readCondition);
+  const { leaving, failing, asking, entering, list, longest } = context;
+  asking.text(`${path}/condition`, fields["condition"], readCondition);
   const transitions = fieldsOf(fields["transitions"]);
   checkWays(transitions["conditions"], `${path}/transitions/conditions`, conditions(leaving), list);
   checkErrorHandlers(fields["onError"], `${path}/onError`, list);

@@ -1,4 +1,4 @@
-import type { Json, Roots, Template } from "@millrace/expressions";
+import type { Guards, Json, Roots, Template } from "@millrace/expressions";
 import { described, ExpressionError, failuresOf, inspect } from "@millrace/expressions";
 import { didYouMean, nearNames } from "./near-name.ts";
 import type { Outline } from "./outline.ts";
@@ -35,6 +35,8 @@ export interface Surroundings {
   readonly names: Names;
   /** What is known of them, and of all others. */
   readonly roots: Roots;
+  /** What has been asked of their types on the way there. */
+  readonly guards?: Guards | undefined;
 }
 
 export type Reader<V, T> = (value: V, names?: Names) => Reading<T>;
@@ -58,12 +60,12 @@ export function valueChecker(outline: Outline, list: ProblemList) {
    */
   const checker = (
     at: Pick<StepRead, "reader" | "moment"> | undefined,
-    { names, roots }: Surroundings,
+    { names, roots, guards }: Surroundings,
   ): Check => {
     const take = <T>(path: string, reading: Reading<T>): T | undefined => {
       for (const each of reading.problems) list.add(path + each.at, each.code, each.message);
       for (const each of reading.warnings) list.warn(path + each.at, each.code, each.message);
-      const bareOutputs = checkTypes(path, reading, roots, list);
+      const bareOutputs = checkTypes(path, reading, { roots, guards }, list);
       if (at !== undefined && reading.isCondition === true) noteAsked(asked, at.reader, reading);
       const { steps: stepIds } = reading;
       if (stepIds === undefined || stepIds === "ALL" || stepIds.length === 0) return reading.value;
@@ -120,7 +122,7 @@ function noteAsked(
 function checkTypes(
   path: string,
   { parsed, wants }: Reading<unknown>,
-  roots: Roots,
+  { roots, guards }: Pick<Surroundings, "roots" | "guards">,
   list: ProblemList,
 ): StepRead["bare"] {
   if (parsed === undefined) return [];
@@ -129,7 +131,7 @@ function checkTypes(
     checkKnown(path, parsed, known, wants, list);
     return [];
   }
-  const { shape, mismatches, bareOutputs } = inspect(parsed, roots);
+  const { shape, mismatches, bareOutputs } = inspect(parsed, roots, guards);
   const bare = bareOutputs.map(({ stepId, pointer }) => ({ stepId, path: path + pointer }));
   for (const { pointer, code, message } of mismatches) list.add(path + pointer, code, message);
   if (mismatches.length > 0) return bare;
@@ -175,7 +177,9 @@ function checkKnown(
 export interface StepContext {
   /** For what is evaluated when the step has run. */
   readonly leaving: Check;
-  /** For what is evaluated when it is entered. */
+  /** For its own condition. */
+  readonly asking: Check;
+  /** For what is evaluated when it is entered, as its condition holds. */
   readonly entering: Check;
   /** For what is evaluated when an attempt has failed. */
   readonly failing: Check;
