@@ -105,11 +105,11 @@ export const SETTINGS = {
   },
   MILLRACE_CELLS: {
     schema: wholeNumber(1, 100),
-    default: "2",
     form: "a whole number from 1 to 100",
     about:
-      "Processes that a worker has at most, for each of its queues, in which steps run alone after workers have died under them (docs/reliability.md). Each needs up to 150 MB, and is there only while it has such a step.",
+      "Processes that a worker has at most, for each of its queues, in which steps run alone after workers have died under them (docs/reliability.md). Each needs up to 150 MB, and is there only while it has such a step. Absent: one for each 512 MB of memory that there is, at least 2, at most 8.",
     programs: ["worker"],
+    example: "4",
   },
   MILLRACE_TASKS: {
     schema: list(),
@@ -173,7 +173,8 @@ export interface Settings {
   readonly metricsPort?: number;
   readonly logLevel: LogLevel;
   readonly concurrency: number;
-  readonly cells: number;
+  /** Absent: as many as the memory is good for. */
+  readonly cells?: number;
   readonly tasks: readonly string[];
   readonly queues: readonly string[];
   readonly graceMs: number;
@@ -210,6 +211,7 @@ export function parseSettings(env: Environment, program: Program): Settings {
 
   const redisUrl = readOptional("REDIS_URL");
   const metricsPort = readOptional("MILLRACE_METRICS_PORT");
+  const cells = readOptional("MILLRACE_CELLS");
   const retentionMs = readOptional("MILLRACE_RETENTION");
   const queueBackend =
     readOptional("MILLRACE_QUEUE_BACKEND") ?? (redisUrl === undefined ? "postgres" : "redis");
@@ -225,7 +227,7 @@ export function parseSettings(env: Environment, program: Program): Settings {
     ...(metricsPort === undefined ? {} : { metricsPort }),
     logLevel: read("LOG_LEVEL"),
     concurrency: read("MILLRACE_CONCURRENCY"),
-    cells: read("MILLRACE_CELLS"),
+    ...(cells === undefined ? {} : { cells }),
     tasks: read("MILLRACE_TASKS"),
     queues: read("MILLRACE_QUEUES"),
     graceMs: read("MILLRACE_GRACE"),

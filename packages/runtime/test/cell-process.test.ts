@@ -1,4 +1,5 @@
 import { execFile } from "node:child_process";
+import { totalmem } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import type { Count } from "@millrace/telemetry";
@@ -6,6 +7,7 @@ import { eventually } from "@millrace/testkit";
 import { expect, test, type TestContext } from "vitest";
 import { openCell } from "../src/worker/cell-process.ts";
 import type { CellProcess } from "../src/worker/cell-process.ts";
+import { availableBytes, cellsFor } from "../src/worker/cells.ts";
 
 const cellFile = join(import.meta.dirname, "support/cell.mjs");
 
@@ -77,6 +79,14 @@ test.concurrent("C16: a worker that may open no more files has no cell, and live
   const { stdout } = await promisify(execFile)("sh", ["-c", start]);
 
   expect(JSON.parse(stdout)).toEqual([false, expect.stringContaining("EMFILE"), true]);
+});
+
+test("a worker has as many cells as its memory is good for, and never fewer than two", () => {
+  const gigabytes = (count: number) => count * 2 ** 30;
+
+  expect([0.25, 1, 2, 4, 64].map((count) => cellsFor(gigabytes(count)))).toEqual([2, 2, 4, 8, 8]);
+  expect(availableBytes()).toBeGreaterThan(0);
+  expect(availableBytes()).toBeLessThanOrEqual(totalmem());
 });
 
 async function open(

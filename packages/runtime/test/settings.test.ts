@@ -15,7 +15,6 @@ test("with a database alone everything else has its default", () => {
     port: 8080,
     logLevel: "info",
     concurrency: 50,
-    cells: 2,
     tasks: [],
     queues: ["default"],
     graceMs: 10_000,
@@ -76,8 +75,8 @@ test("a worker has at least one process for steps that run alone, and says so be
     const env = { DATABASE_URL, MILLRACE_CELLS, MILLRACE_CONCURRENCY: "0" };
     expect(() => parseSettings(env, "api")).not.toThrow();
     expect(refusal(env, "worker").problems).toEqual([
-      'MILLRACE_CONCURRENCY: "0" is not a whole number from 1 to 1000',
       `MILLRACE_CELLS: "${MILLRACE_CELLS}" is not a whole number from 1 to 100`,
+      'MILLRACE_CONCURRENCY: "0" is not a whole number from 1 to 1000',
     ]);
   }
   expect(parseSettings({ DATABASE_URL, MILLRACE_CELLS: " 7 " }, "worker").cells).toBe(7);

@@ -79,6 +79,22 @@ describe("scheduleTimeout", () => {
     expect(simulation.timers.size).toBe(0);
   });
 
+  test.each(["PT0S", "PT8S"])(
+    "was met by a step that is queued again since its worker died, %s later",
+    (ran) => {
+      const simulation = simulate(scheduled);
+      simulation.start();
+      simulation.claim("a");
+      simulation.elapse(ran);
+      simulation.lose("a");
+
+      simulation.elapse("P1D");
+      simulation.succeed("a");
+
+      expect(simulation.snapshot).toMatchObject({ status: "COMPLETED" });
+    },
+  );
+
   test("begins again when the next attempt is due", () => {
     const simulation = simulate(scheduled);
     simulation.start();

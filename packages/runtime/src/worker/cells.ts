@@ -1,4 +1,4 @@
-import { hostname } from "node:os";
+import { hostname, totalmem } from "node:os";
 import type { Running, StepJob } from "@millrace/queue";
 import { setTimeout as sleep } from "node:timers/promises";
 import {
@@ -51,6 +51,24 @@ const goodbyeMs = 3_000;
 /** So often a busy cell is asked about: whether the step that it runs is still its own. */
 const lookMs = 2_000;
 
+/** Processes that start at a time: each takes half a second of CPU, which all that runs here needs as well. */
+const mostStarting = 2;
+
+/** Memory for one process, with as much again three times over for the worker and for others. */
+const bytesPerCell = 512 * 2 ** 20;
+const [leastCells, mostCells] = [2, 8];
+
+/** Processes at a time where nothing is said: most steps wait, so that it is memory which bounds them. */
+export function cellsFor(bytes: number): number {
+  return Math.min(mostCells, Math.max(leastCells, Math.floor(bytes / bytesPerCell)));
+}
+
+/** What a container, or else the machine, lets this process have. */
+export function availableBytes(): number {
+  // 0, or more than there is, where nothing constrains it.
+  return Math.min(process.constrainedMemory() || Number.POSITIVE_INFINITY, totalmem());
+}
+
 /** How a step is marked as blocked for which no process could be had; what the process said follows. */
 export const failedCell = "cell:";
 
@@ -69,14 +87,23 @@ export function openCells(
 ): Cells {
   const cells = new Set<CellProcess>();
   const idle: CellProcess[] = [];
+  /** Each settles when another process may start, the longest awaited first. */
+  const starts: Promise<unknown>[] = Array.from({ length: mostStarting }, () => Promise.resolve());
   const patienceMs = graceMs + goodbyeMs;
   let closing = false;
 
-  function open(): CellProcess {
-    const cell = openCell(program, metrics.count);
-    cells.add(cell);
-    void bury(cell);
-    return cell;
+  /** Once it is its turn to start. @returns Undefined where all are to end by then. */
+  async function open(): Promise<CellProcess | undefined> {
+    const turn = starts.shift() ?? Promise.resolve();
+    const opened = turn.then(() => {
+      if (closing) return undefined;
+      const cell = openCell(program, metrics.count);
+      cells.add(cell);
+      void bury(cell);
+      return cell;
+    });
+    starts.push(opened.then((cell) => cell?.ready).catch(() => {}));
+    return opened;
   }
 
   async function bury(cell: CellProcess): Promise<void> {
@@ -177,7 +204,8 @@ export function openCells(
     async run(job, jobId) {
       if (closing) return lookAtOnce(database.db, job);
       const isReusable = (job.lapses ?? 0) <= deathsBeforeAlone;
-      const cell = (isReusable ? takeIdle() : undefined) ?? open();
+      const cell = (isReusable ? takeIdle() : undefined) ?? (await open());
+      if (cell === undefined) return lookAtOnce(database.db, job);
       if (await cell.ready) {
         // Both answers may come at once.
         const freed = cell.said("free");

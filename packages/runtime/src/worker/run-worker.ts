@@ -25,7 +25,7 @@ import { carryOn } from "./carry-on.ts";
 import { takeFromKeeper } from "./cell.ts";
 import type { Keeper } from "./cell.ts";
 import type { CellProgram } from "./cell-process.ts";
-import { openCells } from "./cells.ts";
+import { availableBytes, cellsFor, openCells } from "./cells.ts";
 import type { Held } from "./held.ts";
 import { openHoldings } from "./holdings.ts";
 import { loadTasks } from "./load-tasks.ts";
@@ -48,7 +48,7 @@ export interface WorkerOptions {
    * alone: they run in it, one at a time.
    */
   readonly program?: CellProgram;
-  /** Such processes that it has at a time for each of its queues; one when absent. */
+  /** Such processes that it has at a time for each of its queues; as the memory allows when absent. */
   readonly cells?: number;
   /** Of such a process: it takes steps from the worker that started it, and from nobody else. */
   readonly keeper?: Keeper;
@@ -86,7 +86,7 @@ export async function runWorker(
     services,
     registry,
     queues,
-    cells: program === undefined ? 1 : (options.cells ?? 1),
+    cells: program === undefined ? 1 : (options.cells ?? cellsFor(availableBytes())),
     holdings,
     submit: (commit) => persistently(log, () => services.commit(commit)),
     hasFreeSlot: () => !worker.closing && holdings.size < concurrency,
