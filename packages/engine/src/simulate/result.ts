@@ -1,6 +1,8 @@
 import type { SimulationView } from "@millrace/contract";
 import { attemptsMade } from "../decide/step-views.ts";
+import { isInItem } from "../definition/paths.ts";
 import type { Decision } from "../state/decision.ts";
+import type { ExecutionRead } from "../state/reads.ts";
 import { executionKey } from "../state/snapshot.ts";
 import { coverageOf } from "./coverage.ts";
 import type { Run } from "./run.ts";
@@ -15,7 +17,7 @@ export function resultOf(run: Run, outcome: SimulationResult["outcome"]): Simula
   return {
     outcome,
     instance: instanceOf(run),
-    path: run.path,
+    path: [...run.begun.keys()],
     transcript: run.transcript,
     coverage: coverageOf(definition, run.taken, reached),
     unmocked: [...run.unmocked],
@@ -23,25 +25,50 @@ export function resultOf(run: Run, outcome: SimulationResult["outcome"]): Simula
   };
 }
 
-function instanceOf({ instance, waits, start }: Run): SimulationResult["instance"] {
-  const { snapshot, executions } = instance;
+/** As `state.steps` of an instance: without compensation, those in items under their path as well. */
+function stepsOf({ definition, instance, begun }: Run): SimulationResult["instance"]["steps"] {
+  const rows = [...instance.executions].filter(([, { stepId }]) => definition.steps.has(stepId));
+  const latest = new Map<string, Begun>();
+  for (const [key, row] of rows) {
+    const other = latest.get(row.path);
+    if (other !== undefined && other.row.iteration > row.iteration) continue;
+    latest.set(row.path, { row, at: begun.get(key) ?? 0 });
+  }
+  const shown = [...latest.values()].toSorted(inOrder).map(({ row }) => {
+    const { stepId, path, status, output = null, error, attempt, iteration } = row;
+    const attempts = attemptsMade(status, attempt);
+    const view = { status, output, error: error && { ...error }, attempts, iteration };
+    return { names: isInItem(path) ? [stepId, path] : [stepId], view };
+  });
+  const entries = shown.flatMap(({ names, view }) => names.map((name) => [name, view]));
+  return Object.fromEntries(entries) as SimulationResult["instance"]["steps"];
+}
+
+interface Begun {
+  readonly row: ExecutionRead;
+  /** Milliseconds of the virtual clock. */
+  readonly at: number;
+}
+
+/** Of the executions of one step in several items the last is shown: as they began, then as they ended. */
+function inOrder(one: Begun, other: Begun): number {
+  const { completion: first } = one.row;
+  const { completion: second } = other.row;
+  if (one.at !== other.at) return one.at - other.at;
+  if (first !== second) return (first ?? Infinity) - (second ?? Infinity);
+  return one.row.path < other.row.path ? -1 : 1;
+}
+
+function instanceOf(run: Run): SimulationResult["instance"] {
+  const { instance, waits, start } = run;
+  const { snapshot } = instance;
   const { compensation } = snapshot;
-  const steps = [...executions.values()].map((row) => [
-    row.stepId,
-    {
-      status: row.status,
-      output: row.output ?? null,
-      error: row.error && { ...row.error },
-      attempts: attemptsMade(row.status, row.attempt),
-      iteration: row.iteration,
-    },
-  ]);
   return {
     status: snapshot.status,
     output: snapshot.output,
     error: snapshot.error && { ...snapshot.error },
     variables: snapshot.variables,
-    steps: Object.fromEntries(steps) as SimulationResult["instance"]["steps"],
+    steps: stepsOf(run),
     waitingFor: [...waits.values()].flatMap(({ purpose, stepId, pattern }) =>
       purpose === "STEP" && stepId !== null ? [{ stepId, eventPattern: pattern }] : [],
     ),

@@ -31,8 +31,8 @@ export interface Run {
   /** Steps for which the scenario has no result. */
   readonly unmocked: Set<string>;
   readonly transcript: SimulationView["transcript"];
-  /** Executions in the order in which they were entered. */
-  readonly path: string[];
+  /** By execution, in the order in which they were entered, the virtual clock at that time. */
+  readonly begun: Map<string, number>;
   /** By transition, how often. */
   readonly taken: Map<string, number>;
 }
@@ -67,7 +67,7 @@ export function openRun(
     delivered: new Set(),
     unmocked: new Set(),
     transcript: [],
-    path: [],
+    begun: new Map(),
     taken: new Map(),
   };
 }

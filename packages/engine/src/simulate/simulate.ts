@@ -99,7 +99,7 @@ function send(run: Run, told: Told | undefined): void {
   run.instance = next;
   carryOut(run, decision);
   run.transcript.push(entryOf(told.what, decision, now));
-  for (const row of decision.inserts) run.path.push(executionKey(row.path, row.iteration));
+  for (const row of decision.inserts) run.begun.set(executionKey(row.path, row.iteration), run.now);
   for (const edge of edgesOf(definition, decision)) {
     run.taken.set(edge, (run.taken.get(edge) ?? 0) + 1);
   }
