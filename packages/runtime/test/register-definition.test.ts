@@ -101,6 +101,44 @@ test.each([
     { $ref: "#/$defs/a~1b", $defs: { "a/b": { not: { $ref: "#/$defs/c" } }, c: { $ref: "#" } } },
     "/$defs/c/$ref",
   ],
+  [
+    {
+      anyOf: [{ type: "string" }, { $ref: "#/$defs/a" }],
+      $defs: { a: { anyOf: [{ type: "number" }, { $ref: "#" }] } },
+    },
+    "/$defs/a/anyOf/1/$ref",
+  ],
+  [{ type: "number", oneOf: [{ type: "string" }, { $ref: "#" }] }, "/oneOf/1/$ref"],
+  [{ not: { anyOf: [{ type: "string" }, { $ref: "#" }] } }, "/not/anyOf/1/$ref"],
+  [{ type: "string", minLength: 5, maxLength: 3 }, "/minLength"],
+  [{ type: "array", minItems: 2, maxItems: 1 }, "/minItems"],
+  [{ type: "object", minProperties: 2, maxProperties: 1 }, "/minProperties"],
+  [{ type: "number", minimum: 2, maximum: 1.5 }, "/minimum"],
+  [{ type: "integer", exclusiveMinimum: 1, maximum: 1 }, "/exclusiveMinimum"],
+  [{ type: "number", minimum: 1, exclusiveMaximum: 1 }, "/minimum"],
+  [{ type: "string", enum: ["a", "bc"], minLength: 3 }, ""],
+  [{ type: "object", required: ["a"], properties: { a: false } }, "/properties/a"],
+  [
+    { type: "object", required: ["a"], properties: { b: {} }, additionalProperties: false },
+    "/required",
+  ],
+  [
+    {
+      type: "object",
+      required: ["a"],
+      properties: {
+        a: {
+          allOf: [{ $ref: "#/$defs/a" }],
+          type: "object",
+          required: ["b"],
+        },
+      },
+      $defs: {
+        a: { required: ["b"], properties: { b: { type: "string", minLength: 1, maxLength: 0 } } },
+      },
+    },
+    "/$defs/a/properties/b/minLength",
+  ],
 ])("no input fits %j, and it is refused", (inputSchema, place) => {
   const expected = [{ path: `/inputSchema${place}`, code: "NOTHING_FITS" }];
 
@@ -116,6 +154,17 @@ test.each([
   { anyOf: [{ type: "object" }, { items: { $ref: "#" } }] },
   { not: { type: "string" } },
   { not: false },
+  { if: { $ref: "#" } },
+  { if: { type: "string" }, else: { $ref: "#" } },
+  { minLength: 5, maxLength: 3 },
+  { type: ["string", "array"], minLength: 5, maxLength: 3 },
+  { type: "object", minLength: 5, maxLength: 3 },
+  { type: "number", minimum: 1.5, maximum: 1.5 },
+  { type: "object", properties: { a: { type: "string", minLength: 5, maxLength: 3 } } },
+  { type: "object", required: ["a"], patternProperties: { "^a": {} }, additionalProperties: false },
+  { type: "object", required: ["a"], additionalProperties: { type: ["number", "object"] } },
+  { anyOf: [{ required: ["b"], properties: { b: false } }, { type: "object" }] },
+  { anyOf: [false, { $ref: "#/$defs/a" }], $defs: { a: { items: { $ref: "#" } } } },
 ])("an input fits %j, and it is registered", (inputSchema) => {
   expect(problemsOf(inputSchema)).toEqual([]);
   const check = compileInputSchema({ inputSchema });

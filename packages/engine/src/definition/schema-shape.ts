@@ -12,99 +12,10 @@ import {
 } from "@millrace/expressions";
 import { fieldsOf, itemsOf } from "./outline.ts";
 import type { Fields } from "./outline.ts";
-import type { ProblemList } from "./problem.ts";
+import { lookUp } from "./schema-references.ts";
 
 // What a JSON Schema proves of a value that fits it. Keywords that are not looked at (formats, `not`,
 // `if`, …) only make what is possible narrower, so leaving them out claims nothing that is not so.
-
-/** Members of all objects in a schema and elements of all arrays: 0.3 s of compiling, 1.3 s at worst. */
-const maxMembers = 5_000;
-
-/** Nothing else happens in a process while it compiles a schema. */
-export function checkSchemaSize(schema: unknown, list: ProblemList): void {
-  let members = 0;
-  const stack = [schema];
-  for (let each = stack.pop(); each !== undefined; each = stack.pop()) {
-    if (typeof each !== "object" || each === null) continue;
-    const values: readonly unknown[] = Object.values(each);
-    members += values.length;
-    for (const value of values) stack.push(value);
-  }
-  if (members <= maxMembers) return;
-  const message = `it has ${members} keywords, names and values, and at most ${maxMembers} are compiled; share parts by $ref, or check the rest in a first task`;
-  list.add("/inputSchema", "SCHEMA_TOO_LARGE", message);
-}
-
-/**
- * A schema that no input fits would register a workflow that can never be started. Found are those that
- * are `false`, whose types and values rule each other out, and whose check comes back to itself without
- * having looked at anything, so that it never ends.
- */
-export function checkSchemaFits(schema: unknown, list: ProblemList): void {
-  const endless = endlessReference(schema);
-  if (endless !== undefined) {
-    const message =
-      "it refers back to itself before any part of the input is looked at, so that its check never ends and no instance could start";
-    list.add(`/inputSchema${endless}`, "NOTHING_FITS", message);
-  } else if (isRefusal(schema) || isImpossible(shapeOfSchema(schema))) {
-    const message =
-      "no input fits it, so that no instance could ever start; leave it out where any input is fine";
-    list.add("/inputSchema", "NOTHING_FITS", message);
-  }
-}
-
-/** `false`, by any of its names. */
-function isRefusal(schema: unknown): boolean {
-  const { not } = fieldsOf(schema);
-  return schema === false || not === true || JSON.stringify(not) === "{}";
-}
-
-function isImpossible({ types, values }: Shape): boolean {
-  return types.length === 0 || values?.length === 0;
-}
-
-/** Keywords whose first schema is always applied to the very value that the schema around is for. */
-const appliedToSame = ["allOf", "anyOf", "oneOf", "not", "if"];
-
-/** JSON pointer of the keyword by which a schema comes back to itself; undefined where none does. */
-function endlessReference(schema: unknown): string | undefined {
-  const done = new Set<object>();
-
-  /** @param by The keyword that applies the schema at `path`. */
-  const find = (
-    value: unknown,
-    path: string,
-    by: string,
-    under: ReadonlySet<object>,
-  ): string | undefined => {
-    if (typeof value !== "object" || value === null || under.size > maxDepth) return undefined;
-    if (under.has(value)) return by;
-    if (done.has(value) || (value !== schema && Object.hasOwn(value, "$id"))) return undefined;
-    const inside = new Set([...under, value]);
-    const fields = fieldsOf(value);
-    const { $ref } = fields;
-    const ways = [
-      ...(typeof $ref === "string"
-        ? [{ to: lookUp(schema, $ref), at: decoded($ref.slice(1)), way: `${path}/$ref` }]
-        : []),
-      ...appliedToSame.flatMap((key) => appliedForCertain(fields[key], `${path}/${key}`, key)),
-    ];
-    for (const { to, at, way } of ways) {
-      const found = find(to, at, way, inside);
-      if (found !== undefined) return found;
-    }
-    done.add(value);
-    return undefined;
-  };
-  return find(schema, "", "", new Set());
-}
-
-/** Of alternatives only the first one is looked at for certain. */
-function appliedForCertain(value: unknown, path: string, key: string) {
-  if (!Array.isArray(value)) return [{ to: value, at: path, way: path }];
-  const schemas: readonly unknown[] = key === "allOf" ? value : value.slice(0, 1);
-  return schemas.map((to, index) => ({ to, at: `${path}/${index}`, way: `${path}/${index}` }));
-}
 
 /** What is there: JSON has no other types. */
 const present = ofType("null", "boolean", "number", "string", "array", "object");
@@ -217,29 +128,4 @@ function typesOf(fields: Fields): readonly KnownType[] | undefined {
   const types = named.filter((each) => each !== undefined);
   if (types.length === 0 || types.length < named.length) return undefined;
   return nullable === true ? [...types, "null"] : types;
-}
-
-/** By a JSON pointer below `#`; undefined for anything else, which may be any schema. */
-function lookUp(schema: unknown, reference: string): unknown {
-  if (reference === "#") return schema;
-  if (!reference.startsWith("#/")) return undefined;
-  let current: unknown = schema;
-  for (const part of reference.slice(2).split("/")) {
-    const key = decoded(part).replaceAll("~1", "/").replaceAll("~0", "~");
-    if (typeof current !== "object" || current === null || !Object.hasOwn(current, key)) {
-      return undefined;
-    }
-    current = Reflect.get(current, key);
-    // References in it would be meant below its own id.
-    if (current !== schema && Object.hasOwn(fieldsOf(current), "$id")) return undefined;
-  }
-  return current;
-}
-
-function decoded(part: string): string {
-  try {
-    return decodeURIComponent(part);
-  } catch {
-    return part;
-  }
 }
