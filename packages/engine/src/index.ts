@@ -104,6 +104,6 @@ export {
 } from "./definition/pattern.ts";
 export { definitionCodes, definitionWarningCodes } from "./definition/problem.ts";
 export { below } from "./definition/outline.ts";
-export { besides } from "./definition/problem.ts";
+export { besides, valueAt } from "./definition/problem.ts";
 export { validateDefinition } from "./definition/validate.ts";
 export type { Validation } from "./definition/validate.ts";

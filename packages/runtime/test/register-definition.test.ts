@@ -1,7 +1,7 @@
 import { expect, test, vi } from "vitest";
 import { InvalidDefinitionError } from "../src/errors.ts";
 import { checkDefinition } from "../src/definitions/register-definition.ts";
-import { compileInputSchema } from "../src/definitions/validate-input.ts";
+import { compileInputSchema } from "@millrace/input-schema";
 
 function problemsOf(inputSchema: unknown): readonly { path: string; code: string }[] {
   try {
@@ -73,7 +73,22 @@ test.each([
   [{ $schema: "http://json-schema.org/draft-07/schema#" }, ["/$schema"]],
   [{ $schema: 7 }, ["/$schema"]],
   [{ items: [{}], additionalProperties: 5 }, ["/items", "/additionalProperties"]],
-  [{ nullable: true }, [""]],
+  [{ properties: { a: { nullable: true } } }, ["/properties/a/nullable"]],
+  [
+    { properties: { a: { $anchor: "x" }, b: { $anchor: "x", type: "string" } } },
+    ["/properties/a/$anchor", "/properties/b/$anchor"],
+  ],
+  [{ $defs: { a: { $id: "x" }, b: { $id: "x" } } }, ["/$defs/a/$id", "/$defs/b/$id"]],
+  [{ items: { $ref: "#/%zz" }, const: { $ref: "#/%zz" } }, ["/items/$ref"]],
+  [{ not: { $dynamicRef: "other" } }, ["/not/$dynamicRef"]],
+  [{ properties: { enum: { enum: [] } } }, ["/properties/enum/enum"]],
+  [{ properties: { id: { id: "x" } } }, ["/properties/id/id"]],
+  [{ items: { formatMinimum: "x" } }, ["/items/formatMinimum"]],
+  [{ items: { format: "date", formatMinimum: 5 } }, ["/items/formatMinimum"]],
+  [
+    { items: { $ref: "#/$defs/a" }, $defs: { a: { $ref: "#/$defs/a" } } },
+    ["/items/$ref", "/$defs/a/$ref"],
+  ],
 ])("%j is no JSON Schema, and is refused where it is not", (schema, places) => {
   const expected = places.map((place) => ({ path: `/inputSchema${place}`, code: "BAD_SCHEMA" }));
 

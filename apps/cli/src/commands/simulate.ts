@@ -36,8 +36,11 @@ export const simulate: Command = defineCommand({
   run: async ({ output }, { options, positionals }) => {
     const [file = ""] = positionals;
     const source = await readOne(file);
-    const { document, problems = [] } = validateDefinition(source.value);
-    if (document === undefined) return refuse(output, source, problems);
+    // It is needed by nothing else, and takes its time to be loaded.
+    const { compileInputSchema, faultsOfInputSchema } = await import("@millrace/input-schema");
+    const { document, problems: found = [] } = validateDefinition(source.value);
+    const problems = [...faultsOfInputSchema(source.value, found), ...found];
+    if (document === undefined || problems.length > 0) return refuse(output, source, problems);
 
     const definition = compileDefinition(document, 1);
     const scenario = options.scenario === undefined ? undefined : await readOne(options.scenario);
@@ -47,6 +50,9 @@ export const simulate: Command = defineCommand({
 
     const opened = await openCalendars(parsed.data);
     if ("problems" in opened) return refuse(output, scenario ?? source, opened.problems);
+
+    const violations = compileInputSchema(document)(parsed.data.input ?? {});
+    if (violations.length > 0) return refuse(output, scenario ?? source, violations);
 
     const result = simulateScenario(definition, parsed.data, opened.calendars);
     const view: SimulationView = { workflowId: document.id, workflowVersion: null, ...result };

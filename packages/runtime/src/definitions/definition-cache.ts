@@ -1,11 +1,11 @@
 import { compileDefinition } from "@millrace/engine";
+import { compileInputSchema } from "@millrace/input-schema";
+import type { CheckInput } from "@millrace/input-schema";
 import type { Definition } from "@millrace/engine";
 import { getDefinition, latestVersion, versionAt } from "@millrace/store";
 import type { Db } from "@millrace/store";
 import { WorkflowNotFoundError } from "../errors.ts";
 import { shareCalls } from "../share-calls.ts";
-import { compileInputSchema } from "./validate-input.ts";
-import type { CheckInput } from "./validate-input.ts";
 
 /** A definition version, ready for use. */
 export interface KnownDefinition {

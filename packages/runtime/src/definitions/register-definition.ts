@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import { besides, startListeners, validateDefinition } from "@millrace/engine";
+import { faultsOfInputSchema } from "@millrace/input-schema";
 import {
   canonicalJson,
   getDefinition,
@@ -10,7 +11,6 @@ import type { Problem } from "../errors.ts";
 import type { Caller, Services } from "../services.ts";
 import { checkCalendars } from "../calendars/check-calendars.ts";
 import { checkChildren } from "./check-children.ts";
-import { problemsOfSchema } from "./validate-input.ts";
 
 export interface Registered {
   readonly id: string;
@@ -97,7 +97,7 @@ export function checkDefinition(value: unknown, { pathId, faults = [] }: GivenBy
   const found = checked.problems ?? [];
   const problems = besides(faults, [
     ...idProblems(value, pathId),
-    ...(canBeCompiled([...faults, ...found]) ? schemaProblems(value) : []),
+    ...faultsOfInputSchema(value, [...faults, ...found]),
     ...found,
   ]);
   if (checked.problems !== undefined || problems.length > 0) {
@@ -106,26 +106,12 @@ export function checkDefinition(value: unknown, { pathId, faults = [] }: GivenBy
   return checked;
 }
 
-/** Not a schema that is too large for it, or that cannot be stored. */
-function canBeCompiled(problems: readonly Problem[]): boolean {
-  return !problems.some(
-    ({ path, code }) => code === "SCHEMA_TOO_LARGE" || path.startsWith("/inputSchema/"),
-  );
-}
-
 function idProblems(value: unknown, pathId: string | undefined): readonly Problem[] {
   if (pathId === undefined || !isRecord(value) || !("id" in value)) return [];
   const { id } = value;
   if (id === pathId) return [];
   const message = `is ${JSON.stringify(id)}, and the call registers "${pathId}"; make them the same`;
   return [{ path: "/id", code: "BAD_VALUE", message }];
-}
-
-function schemaProblems(value: unknown): readonly Problem[] {
-  const inputSchema = isRecord(value) ? value["inputSchema"] : undefined;
-  // Of any other type it is a problem of the document's shape.
-  if (typeof inputSchema !== "boolean" && !isRecord(inputSchema)) return [];
-  return problemsOfSchema(inputSchema);
 }
 
 function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {

@@ -1,6 +1,7 @@
 import { compileDefinition, scenarioProblems, simulate, usedCalendars } from "@millrace/engine";
 import type { Calendar, SimulationResult } from "@millrace/engine";
 import { openCalendars } from "@millrace/holidays";
+import { compileInputSchema, withinTime } from "@millrace/input-schema";
 import { getDefinition } from "@millrace/store";
 import type { Db, DefinitionDocument } from "@millrace/store";
 import { loadCalendars } from "../calendars/load-calendars.ts";
@@ -8,8 +9,6 @@ import { InvalidInputError, InvalidScenarioError, WorkflowNotFoundError } from "
 import type { Problem } from "../errors.ts";
 import type { Caller, Services } from "../services.ts";
 import { checkDefinition } from "./register-definition.ts";
-import { compileInputSchema } from "./validate-input.ts";
-import { withinTime } from "../within-time.ts";
 
 export interface SimulationRequest {
   /** Default: the latest version. */

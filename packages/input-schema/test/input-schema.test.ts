@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { compileInputSchema } from "../src/definitions/validate-input.ts";
+import { compileInputSchema } from "../src/input-schema.ts";
 
 const fork = (level: number) => ({ $ref: `#/$defs/d${level}` });
 const forks = Object.fromEntries(

@@ -1,9 +1,9 @@
-import { below } from "@millrace/engine";
+import type { Problem } from "@millrace/contract";
+import { below, valueAt } from "@millrace/engine";
 import { Ajv2020 } from "ajv/dist/2020.js";
 import type { ErrorObject } from "ajv/dist/2020.js";
 import * as formats from "ajv-formats";
-import type { Problem } from "../errors.ts";
-import { withinTime } from "../within-time.ts";
+import { withinTime } from "./within-time.ts";
 
 /**
  * What one check may take. A regular expression that backtracks, or references that branch, may take
@@ -59,8 +59,30 @@ function openAjv(): Ajv2020 {
   return ajv;
 }
 
-/** What is wrong with an `inputSchema`, each at its place in the definition as far as that is known. */
-export function problemsOfSchema(inputSchema: object | boolean): readonly Problem[] {
+/**
+ * What is wrong with the `inputSchema` of a definition, each at its place as far as that is known.
+ *
+ * @param found What is known to be wrong with the definition. A schema that is too large, or that cannot be
+ *   stored, is not compiled.
+ */
+export function faultsOfInputSchema(
+  definition: unknown,
+  found: readonly Problem[],
+): readonly Problem[] {
+  const isSpoiled = found.some(
+    ({ path, code }) => code === "SCHEMA_TOO_LARGE" || path.startsWith("/inputSchema/"),
+  );
+  const inputSchema = isRecord(definition) ? definition["inputSchema"] : undefined;
+  // Of any other type it is a problem of the document's shape.
+  const isSchema = typeof inputSchema === "boolean" || isRecord(inputSchema);
+  return isSchema && !isSpoiled ? problemsOfSchema(inputSchema) : [];
+}
+
+function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+function problemsOfSchema(inputSchema: object | boolean): readonly Problem[] {
   const bad = ([path, message]: Told): Problem => ({
     path: `/inputSchema${path}`,
     code: "BAD_SCHEMA",
@@ -102,19 +124,72 @@ function messageOf({ message = "is not what it must be", params }: ErrorObject):
 /** Why it cannot be compiled: references and patterns of it are looked for. */
 function toldOfFailure(error: unknown, schema: unknown): readonly Told[] {
   if (error instanceof RangeError) {
+    const round = membersOf(schema).filter(
+      ([, key, value]) => key === "$ref" && isRound(schema, value),
+    );
+    if (round.length > 0)
+      return round.map(([path]) => [path, "refers to itself, by nothing else than $ref"]);
     return [["", "is nested too deep, or has too many alternatives, to be compiled"]];
   }
   const patterns = error instanceof SyntaxError ? badPatterns(schema) : [];
   if (patterns.length > 0) return patterns;
   const message = `is no JSON Schema: ${error instanceof Error ? error.message : String(error)}`;
   const { missingRef } = error as { readonly missingRef?: unknown };
-  const isOfDialect = /no schema with key or ref|\$schema must be/.test(message);
-  const places = membersOf(schema).flatMap(([path, key, value]) =>
-    value === missingRef && (key === "$ref" || key === "$dynamicRef") ? [path] : [],
+  if (/no schema with key or ref|\$schema must be/.test(message)) return [["/$schema", message]];
+  const isCause = causes.find(([text]) => text.test(message))?.[1];
+  const places = membersOf(schema).filter(([, key, value, beside]) =>
+    missingRef === undefined
+      ? isCause?.({ key, value, beside, message })
+      : value === missingRef && (key === "$ref" || key === "$dynamicRef"),
   );
-  if (isOfDialect) return [["/$schema", message]];
-  return places.length === 0 ? [["", message]] : places.map((path) => [path, message]);
+  return places.length === 0 ? [["", message]] : places.map(([path]) => [path, message]);
 }
+
+interface Member {
+  readonly key: string;
+  readonly value: unknown;
+  /** The object that it is a member of. */
+  readonly beside: object;
+  readonly message: string;
+}
+
+/** Which members a failure comes from, by the words of the validator, which does not name the place. */
+const causes: readonly (readonly [text: RegExp, isCause: (member: Member) => boolean])[] = [
+  [
+    /"nullable" cannot be used without "type"/,
+    ({ key, beside }) => key === "nullable" && !Object.hasOwn(beside, "type"),
+  ],
+  [
+    /resolves to more than one schema/,
+    ({ key, value, message }) => {
+      const name = key === "$id" ? String(value) : `#${String(value)}`;
+      const isName = key === "$id" || key === "$anchor" || key === "$dynamicAnchor";
+      return isName && message.includes(`reference "${name}" `);
+    },
+  ],
+  [
+    /malformed percent-encoding/,
+    ({ key, value }) => key === "$ref" && /%(?![\da-f]{2})/i.test(String(value)),
+  ],
+  [
+    /only supports hash fragment/,
+    ({ key, value, message }) => message.includes(`"${key}"`) && !String(value).startsWith("#"),
+  ],
+  [
+    /enum must have non-empty array/,
+    ({ key, value }) => key === "enum" && Array.isArray(value) && value.length === 0,
+  ],
+  [/keyword "id"/, ({ key, value }) => key === "id" && typeof value === "string"],
+  [
+    /must have dependencies of \w+: format/,
+    ({ key, beside, message }) =>
+      message.includes(` of ${key}:`) && !Object.hasOwn(beside, "format"),
+  ],
+  [
+    /\w+ value must be \["string"\]/,
+    ({ key, value, message }) => message.includes(`${key} value`) && typeof value !== "string",
+  ],
+];
 
 /** Texts that stand where a schema has its patterns and are none. */
 function badPatterns(schema: unknown): readonly Told[] {
@@ -134,17 +209,45 @@ function toldOfPattern(path: string, text: unknown): Told[] {
   }
 }
 
-/** All members of all objects in it. */
+/** Whether a reference leads to another one, and so on without an end. */
+function isRound(schema: unknown, reference: unknown): boolean {
+  const seen = new Set<unknown>();
+  let next = reference;
+  for (; typeof next === "string" && next.startsWith("#/");) {
+    if (seen.has(next)) return true;
+    seen.add(next);
+    const target = valueAt(next.slice(1), schema);
+    next = isRecord(target) ? target["$ref"] : undefined;
+  }
+  return false;
+}
+
+/** All members of all objects in it, but not those of values that it names. */
 function membersOf(
   value: unknown,
   path = "",
-): readonly (readonly [path: string, key: string, value: unknown])[] {
+  areNames = false,
+): readonly (readonly [path: string, key: string, value: unknown, beside: object])[] {
   if (typeof value !== "object" || value === null) return [];
   return Object.entries(value).flatMap(([key, member]) => {
     const at = below(path, key);
-    return [[at, key, member] as const, ...membersOf(member, at)];
+    if (areNames) return membersOf(member, at);
+    const own = [at, key, member, value] as const;
+    return plain.has(key) ? [own] : [own, ...membersOf(member, at, named.has(key))];
   });
 }
+
+/** Below these the keys are names. */
+const named: ReadonlySet<string> = new Set([
+  "properties",
+  "patternProperties",
+  "dependentSchemas",
+  "$defs",
+  "definitions",
+]);
+
+/** What stands below is no schema. */
+const plain: ReadonlySet<string> = new Set(["const", "enum", "default", "examples"]);
 
 const tooCostly = {
   path: "/input",

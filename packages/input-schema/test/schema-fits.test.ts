@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { problemList } from "../../engine/src/definition/problem.ts";
 import { checkSchemaFits } from "../../engine/src/definition/schema-fits.ts";
-import { compileInputSchema } from "../src/definitions/validate-input.ts";
+import { compileInputSchema } from "../src/input-schema.ts";
 
 const seed = Number(process.env["MILLRACE_SEED"] ?? 20_261_128);
 

@@ -1,0 +1,3 @@
+export { compileInputSchema, faultsOfInputSchema } from "./input-schema.ts";
+export type { CheckInput } from "./input-schema.ts";
+export { withinTime } from "./within-time.ts";
