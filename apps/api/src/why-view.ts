@@ -96,11 +96,11 @@ function messageOf(reason: Reason, status: string): string {
     case "NO_WORKER_FOR_QUEUE":
       return `Step ${placeOf(reason)} is queued since ${reason.since.toISOString()}, and no live worker serves queue ${reason.queue}.`;
     case "QUEUED":
-      return `Step ${placeOf(reason)} is queued on ${reason.queue} since ${reason.since.toISOString()}; ${reason.workers.length} live workers can take it.`;
+      return queuedText(reason);
     case "QUEUED_ALONE":
       return aloneText(reason);
     case "RUNNING":
-      return `Step ${placeOf(reason)} runs on worker ${reason.workerId ?? "?"} since ${time(reason.since) ?? "now"}, attempt ${reason.attempt}.`;
+      return runningText(reason);
     case "WORKER_LOST":
       return `Step ${placeOf(reason)} was taken by worker ${reason.workerId ?? "?"}, which is silent; another one takes it over.`;
     case "AWAITED":
@@ -129,13 +129,32 @@ function deadLetterText({ stepId, deadLetterId, isCompensation }: ReasonOf<"DEAD
     : `Step ${stepId} killed its workers and failed the instance: retry ${letter}, or discard it to have undone what was done.`;
 }
 
+function queuedText(reason: Extract<Reason, { readonly queue: string }>): string {
+  const { queue, since, deliveries, workers } = reason;
+  const queued =
+    deliveries === 0
+      ? `is queued on ${queue} since ${since.toISOString()}`
+      : `is queued on ${queue} again, after ${deliveries} ${deliveries === 1 ? "run" : "runs"} that came to no end`;
+  const able = workers.length === 1 ? "worker" : "workers";
+  return `Step ${placeOf(reason)} ${queued}; ${workers.length} live ${able} can take it.`;
+}
+
+/** Since when is known of the first run alone. */
+function runningText(reason: Extract<Reason, { readonly host: string | null }>): string {
+  const { workerId, attempt, deliveries, since } = reason;
+  const runs = `Step ${placeOf(reason)} runs on worker ${workerId ?? "?"}`;
+  const at = time(since) ?? "now";
+  if (attempt === 1 && deliveries <= 1) return `${runs} since ${at}, attempt 1.`;
+  return `${runs}, attempt ${attempt}, run ${deliveries} of it; the step first began at ${at}.`;
+}
+
 function aloneText(reason: ReasonOf<"QUEUED_ALONE">): string {
-  const { queue, since, failure, workers, cells, taken, running } = reason;
+  const { queue, failure, workers, cells, taken, running } = reason;
   const failed =
     failure === null
       ? ""
       : ` The last such process ended before it had the step, and another one is tried: ${failure}.`;
-  const waits = `Step ${placeOf(reason)} is queued on ${queue} since ${since.toISOString()} to run alone, in a process of its own, since ${suspicionOf(reason)}.${failed}`;
+  const waits = `Step ${placeOf(reason)} is queued on ${queue} to run alone, in a process of its own, since ${suspicionOf(reason)}.${failed}`;
   const able =
     workers.length === 1
       ? "The live worker that can take it has"

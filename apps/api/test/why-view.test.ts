@@ -12,6 +12,7 @@ const alone = {
   taskId: "pay",
   queue: "default",
   since: at,
+  deliveries: 3,
   deaths: 3,
   handOvers: 0,
   failure: null,
@@ -25,7 +26,7 @@ test("a step that waits to run alone says why, and what there is to run it", () 
   const { message, ...facts } = reasonOf(alone);
 
   expect(message).toBe(
-    "Step charge is queued on default since 2026-03-01T12:00:00.000Z to run alone, in a process of its own, since 3 workers have died under it. The live worker that can take it has at most 2 such processes, of which 1 is taken.",
+    "Step charge is queued on default to run alone, in a process of its own, since 3 workers have died under it. The live worker that can take it has at most 2 such processes, of which 1 is taken.",
   );
   expect(facts).toEqual({ ...alone, since: "2026-03-01T12:00:00.000Z" });
 });
@@ -37,6 +38,23 @@ test("where others run in all such processes it names those of its own tenant, a
 
   expect(message).toContain(
     "The 2 live workers that can take it have at most 4 such processes, all taken by crunch of instance i1 and others: it waits for one of them. With a higher MILLRACE_CELLS, or with more workers, more such steps run at a time.",
+  );
+});
+
+test("a step that is run again does not claim the time of its first run, or of its first queue", () => {
+  const common = { stepId: "charge", executionId: "charge#1", isCompensation: false } as const;
+  const task = { ...common, taskId: "pay", since: at, deliveries: 2 };
+  const run = { ...task, workerId: "w1", host: null, attempt: 1, until: null };
+
+  expect(reasonOf({ ...run, kind: "RUNNING" }).message).toBe(
+    "Step charge runs on worker w1, attempt 1, run 2 of it; the step first began at 2026-03-01T12:00:00.000Z.",
+  );
+  expect(reasonOf({ ...run, kind: "RUNNING", deliveries: 1 }).message).toBe(
+    "Step charge runs on worker w1 since 2026-03-01T12:00:00.000Z, attempt 1.",
+  );
+  const queued = { ...task, kind: "QUEUED", queue: "default", workers: ["w1"] } as const;
+  expect(reasonOf(queued).message).toBe(
+    "Step charge is queued on default again, after 2 runs that came to no end; 1 live worker can take it.",
   );
 });
 

@@ -59,6 +59,7 @@ export const WhyReasonView = z
     workerId: z.string().nullable().optional(),
     host: z.string().nullable().optional(),
     attempt: z.int().optional(),
+    deliveries: z.int().optional().meta({ description: "of a task: runs of this attempt so far" }),
     error: ErrorView.nullable().optional(),
     since: Timestamp.nullable().optional(),
     until: Timestamp.nullable().optional(),

@@ -1,3 +1,4 @@
+import { sql } from "kysely";
 import { fileURLToPath } from "node:url";
 import { WhyView } from "@millrace/contract";
 import { eventually } from "@millrace/testkit";
@@ -81,10 +82,15 @@ test("the next attempt, when and after which error", async () => {
   const retry = { maxAttempts: 5, initialInterval: "PT1H", maxInterval: "PT1H", jitter: "NONE" };
   const step = { stepId: "try", type: "TASK", taskId: "fail", retry };
 
-  const { why } = await whyOf("RETRYING", step);
+  const { id, why } = await whyOf("RETRYING", step);
+  // Due, while no worker is there any more.
+  await sql`update step_executions set retry_at = now() - interval '1 s', queue = 'gpu'
+    where instance_id = ${id}`.execute(api.services.database.db);
+  const late = await api.call("GET", `/v1/instances/${id}/why`);
 
   expect(why.reasons).toMatchObject([{ stepId: "try", attempt: 2, error: { attempt: 1 } }]);
   expect(Date.parse(why.reasons[0]?.until ?? "") - Date.parse(why.at)).toBeGreaterThan(3_500_000);
+  expect(late.body.reasons).toMatchObject([{ kind: "NO_WORKER_FOR_QUEUE", queue: "gpu" }]);
 });
 
 test("a delay, and a start that is yet to come", async () => {

@@ -52,7 +52,10 @@ export type Reason =
       readonly kind: "NO_WORKER_KNOWS_TASK" | "NO_WORKER_FOR_QUEUE" | "QUEUED";
       readonly taskId: string;
       readonly queue: string;
+      /** When it, or the attempt that is due, came to be. */
       readonly since: Date;
+      /** Runs of this attempt, each of which was cut short. */
+      readonly deliveries: number;
       /** Live workers that could take it. */
       readonly workers: readonly string[];
     } & AtStep)
@@ -62,6 +65,7 @@ export type Reason =
       readonly taskId: string;
       readonly queue: string;
       readonly since: Date;
+      readonly deliveries: number;
       /** How many have died. */
       readonly deaths: number;
       /** How often in a row one was asked to end soon after it had begun. */
@@ -83,6 +87,9 @@ export type Reason =
       readonly workerId: string | null;
       readonly host: string | null;
       readonly attempt: number;
+      /** Runs of this attempt, this one included. */
+      readonly deliveries: number;
+      /** When the step first began, in whichever attempt. */
       readonly since: Date | null;
       /** AWAITED: the end of its grace. */
       readonly until: Date | null;

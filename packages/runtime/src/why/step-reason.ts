@@ -5,6 +5,7 @@ import type { AtStep, Reason } from "./reason.ts";
 
 /** What is known beside the instance. */
 export interface Surroundings {
+  readonly at: Date;
   readonly workers: readonly LiveWorker[];
   /** What runs alone now, where it matters: `waitsAlone`. */
   readonly suspects: readonly Suspect[];
@@ -16,20 +17,23 @@ export function stepReason(
   read: InstanceRead,
   surroundings: Surroundings,
 ): Reason | undefined {
-  const { workers } = surroundings;
+  const { workers, at } = surroundings;
   const { taskId, type, status } = step;
   if (type === "DELAY" && status === "WAITING") {
     const until = dueAt(read, step, "delay") ?? dueAt(read, step, "total");
     return { ...placeOf(step), kind: "DELAY", since: step.createdAt, until };
   }
-  if (status === "RETRYING") {
+  // One that is due waits for a worker, and whether there is any matters then.
+  const isDue = taskId !== null && step.retryAt !== null && step.retryAt <= at;
+  if (status === "RETRYING" && !isDue) {
     const { attempt, retryAt: until, error } = step;
     return { ...placeOf(step), kind: "RETRYING", taskId, attempt, until, error };
   }
   if (type === "SUB_WORKFLOW" && status === "WAITING") return childReason(step, read);
   if (taskId === null) return undefined;
   if (status === "RUNNING") return runningReason(step, taskId, read, workers);
-  return status === "PENDING" ? pendingReason(step, taskId, read, surroundings) : undefined;
+  const isQueued = status === "PENDING" || status === "RETRYING";
+  return isQueued ? pendingReason(step, taskId, read, surroundings) : undefined;
 }
 
 /** Whether workers have died or ended under it, so that it waits for a process of its own. */
@@ -59,7 +63,7 @@ function runningReason(
   read: InstanceRead,
   workers: readonly LiveWorker[],
 ): Reason {
-  const { workerId, awaited, attempt, startedAt: since } = step;
+  const { workerId, awaited, attempt, deliveries, startedAt: since } = step;
   const worker = workers.find(({ id }) => id === workerId);
   const held = worker === undefined ? "WORKER_LOST" : "RUNNING";
   return {
@@ -69,6 +73,7 @@ function runningReason(
     workerId,
     host: worker?.host ?? null,
     attempt,
+    deliveries,
     since,
     until: awaited ? dueAt(read, step, "grace") : null,
   };
@@ -88,7 +93,8 @@ function pendingReason(
     ...placeOf(step),
     taskId,
     queue,
-    since: step.createdAt,
+    since: step.retryAt ?? step.createdAt,
+    deliveries: step.deliveries,
     workers: able.map(({ id }) => id),
   };
   if (able.length === 0) return { ...common, kind: none };

@@ -54,7 +54,7 @@ export async function whyInstance(
   ]);
   const isAlone = read.steps.some(waitsAlone);
   const suspects = isAlone ? await runningSuspects(db, leastOfSuspects, mostSuspects) : [];
-  const surroundings = { workers, suspects };
+  const surroundings = { at, workers, suspects };
   if (snapshot.pause !== null) {
     const running = read.steps.filter(({ status }) => status === "RUNNING");
     const reasons = running.flatMap((step) => stepReason(step, read, surroundings) ?? []);
