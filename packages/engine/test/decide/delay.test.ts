@@ -167,3 +167,29 @@ test("the items of a MAP ask for their calendar together", () => {
     { until: "2026-03-02T11:00:00.000Z" },
   ]);
 });
+
+test("DELAY waits for its time, to the millisecond, however far it is", () => {
+  const simulation = simulate(
+    define({ steps: [{ stepId: "a", type: "DELAY", duration: "P400DT0.5S" }] }),
+  );
+  simulation.start();
+  expect(simulation.snapshot.status).toBe("WAITING_FOR_EVENT");
+
+  simulation.elapse("P400DT0.499S");
+  expect(simulation.snapshot.status).toBe("WAITING_FOR_EVENT");
+
+  simulation.elapse("PT0.001S");
+  expect(simulation.snapshot.status).toBe("COMPLETED");
+});
+
+test("DELAY until a time that has passed is over at once", () => {
+  const simulation = simulate(
+    define({ steps: [{ stepId: "a", type: "DELAY", until: "${ input.at }" }] }),
+    { at: "2020-01-01T00:00:00Z" },
+  );
+  simulation.start();
+
+  simulation.elapse("PT0S");
+
+  expect(simulation.snapshot.status).toBe("COMPLETED");
+});

@@ -1,0 +1,319 @@
+import { readFileSync } from "node:fs";
+import { describe, expect, test } from "vitest";
+import { validateDefinition } from "../../src/definition/validate.ts";
+
+const fixtures = new URL("../../../../test/fixtures/definitions/", import.meta.url);
+
+function load(path: string): unknown {
+  return JSON.parse(readFileSync(new URL(path, fixtures), "utf8"));
+}
+
+describe("a warning", () => {
+  const task = (stepId: string, next?: string, more: object = {}) => ({
+    stepId,
+    type: "TASK",
+    taskId: "noop",
+    ...(next !== undefined && { transitions: { default: next } }),
+    ...more,
+  });
+  const wait = (more: object = {}) => ({
+    stepId: "w",
+    type: "EVENT_WAIT",
+    eventPattern: "order.paid",
+    eventTimeout: { duration: "P1D" },
+    ...more,
+  });
+  const toSelf = (...conditions: readonly string[]) => ({
+    transitions: { conditions: conditions.map((when) => ({ when, to: "b" })), default: "b" },
+  });
+  const toThree = (first: string, second: string) => ({
+    transitions: {
+      conditions: [
+        { when: first, to: "b" },
+        { when: second, to: "c" },
+      ],
+      default: "b",
+    },
+  });
+  const anyErrors = (...names: readonly string[]) => ({
+    onError: names.map((name) => ({ errors: [name], to: "b" })),
+  });
+
+  type Case = readonly [
+    what: string,
+    steps: readonly object[],
+    path: string,
+    code: string,
+    more?: Readonly<Record<string, unknown>>,
+  ];
+  const cases: readonly Case[] = [
+    ["a wait without end", [wait({ eventTimeout: undefined })], "/steps/0", "WAIT_WITHOUT_TIMEOUT"],
+    [
+      "a loop that its conditions do not leave",
+      [
+        task("a", undefined, {
+          transitions: { conditions: [{ when: "input.x", to: "b" }], default: "c" },
+        }),
+        task("b", "a"),
+        task("c", "a"),
+      ],
+      "/steps/0",
+      "ENDLESS_CYCLE",
+    ],
+    [
+      "a condition behind one that is always true",
+      [task("a", undefined, toSelf("true", "input.x")), task("b")],
+      "/steps/0/transitions/conditions/1/when",
+      "NEVER_TAKEN",
+    ],
+    [
+      "a condition that is always false",
+      [task("a", undefined, toSelf("1 > 2")), task("b")],
+      "/steps/0/transitions/conditions/0/when",
+      "NEVER_TAKEN",
+    ],
+    [
+      "a condition that is there already",
+      [task("a", undefined, toSelf("input.x", "input.y", " input.x ")), task("b")],
+      "/steps/0/transitions/conditions/2/when",
+      "NEVER_TAKEN",
+    ],
+    [
+      "a handler behind one for every error",
+      [task("a", undefined, anyErrors("*", "TIMEOUT")), task("b")],
+      "/steps/0/onError/1/errors/0",
+      "NEVER_TAKEN",
+    ],
+    [
+      "a handler for an error that another takes",
+      [task("a", undefined, anyErrors("TIMEOUT", "Declined", "TIMEOUT")), task("b")],
+      "/steps/0/onError/2/errors/0",
+      "NEVER_TAKEN",
+    ],
+    [
+      "an expression that reads nothing and fails",
+      [{ stepId: "set", type: "SET", variables: { a: "${ 1 / 0 }" } }],
+      "/steps/0/variables/a",
+      "ALWAYS_FAILS",
+    ],
+    [
+      "one that fails inside a value",
+      [{ stepId: "set", type: "SET", variables: { a: { b: [1, "${ lower(5) }"] } } }],
+      "/steps/0/variables/a/b/1",
+      "ALWAYS_FAILS",
+    ],
+    [
+      "a part of a text that fails, beside others",
+      [{ stepId: "set", type: "SET", variables: { a: "a ${ parseJson('oops') } ${ input.x }" } }],
+      "/steps/0/variables/a",
+      "ALWAYS_FAILS",
+    ],
+    [
+      "a value that fails, beside others that read something",
+      [{ stepId: "set", type: "SET", variables: { a: { b: "${ input.x }", c: "${ 1 / 0 }" } } }],
+      "/steps/0/variables/a/c",
+      "ALWAYS_FAILS",
+    ],
+    [
+      "a condition of which one part always fails",
+      [
+        task("a", undefined, {
+          transitions: { conditions: [{ when: "parseJson('oops') === input.x", to: "b" }] },
+        }),
+        task("b"),
+      ],
+      "/steps/0/transitions/conditions/0/when",
+      "ALWAYS_FAILS",
+    ],
+    [
+      "a condition that another one before it implies",
+      [
+        task("a", undefined, toThree("input.n > 10", "input.n > 100 && input.x")),
+        task("b"),
+        task("c"),
+      ],
+      "/steps/0/transitions/conditions/1/when",
+      "NEVER_TAKEN",
+    ],
+    [
+      "a text that a wider condition has taken",
+      [
+        task("a", undefined, toThree("input.s === 'x' || input.s === 'y'", "'y' === input.s")),
+        task("b"),
+        task("c"),
+      ],
+      "/steps/0/transitions/conditions/1/when",
+      "NEVER_TAKEN",
+    ],
+    [
+      "a condition that contradicts itself",
+      [task("a", undefined, toSelf("input.n > 10 && input.n < 5")), task("b")],
+      "/steps/0/transitions/conditions/0/when",
+      "NEVER_TAKEN",
+    ],
+    [
+      "a choice that is no number and one",
+      [
+        {
+          stepId: "a",
+          type: "CHOICE",
+          choices: [{ when: "!input.x && input.x === 'a'", to: "b" }],
+          default: "b",
+        },
+        task("b"),
+      ],
+      "/steps/0/choices/0/when",
+      "NEVER_TAKEN",
+    ],
+    [
+      "two conditions that share their border",
+      [task("a", undefined, toThree("input.n <= 100", "input.n >= 100")), task("b"), task("c")],
+      "/steps/0/transitions/conditions/1/when",
+      "OVERLAPPING",
+    ],
+    [
+      "two choices that share a range",
+      [
+        task("a", undefined, toThree("input.n >= 0 && input.n < 10", "5 < input.n")),
+        task("b"),
+        task("c"),
+      ],
+      "/steps/0/transitions/conditions/1/when",
+      "OVERLAPPING",
+    ],
+    [
+      "the status of a step that comes later",
+      [task("a", "b", { condition: "steps.b.status === 'COMPLETED'" }), task("b")],
+      "/steps/0/condition",
+      "NEVER_THERE",
+    ],
+    [
+      "an output that a timeout leaves out",
+      [
+        wait({
+          eventTimeout: { duration: "P1D", timeoutHandlerStepId: "late" },
+          transitions: { default: "use" },
+        }),
+        task("late", "use"),
+        task("use", undefined, { input: { paid: "${ steps.w.output.payload.amount }" } }),
+      ],
+      "/steps/2/input/paid",
+      "OUTPUT_MAY_BE_MISSING",
+    ],
+    [
+      "an output that an error leaves out",
+      [
+        task("a", "use", { onError: [{ errors: ["*"], to: "use" }] }),
+        task("use", undefined, { input: "steps.a.output" }),
+      ],
+      "/steps/1/input",
+      "OUTPUT_MAY_BE_MISSING",
+    ],
+    [
+      "an output of only one of two ways",
+      [
+        task("start", undefined, {
+          transitions: { conditions: [{ when: "steps.start.output.ok", to: "a" }], default: "use" },
+        }),
+        task("a", "use"),
+        task("use", undefined, { input: { a: "id-${ steps.a.output.id }" } }),
+      ],
+      "/steps/2/input/a",
+      "OUTPUT_MAY_BE_MISSING",
+    ],
+    [
+      "an output of a step that may be skipped",
+      [
+        task("a", "use", { condition: "input.gift" }),
+        task("use", undefined, { input: { a: "${ upper(steps.a.output.text) }" } }),
+      ],
+      "/steps/1/input/a",
+      "OUTPUT_MAY_BE_MISSING",
+    ],
+    [
+      "an output of the branch beside it",
+      [
+        {
+          stepId: "p",
+          type: "PARALLEL",
+          branches: [
+            { name: "x", steps: [task("a")] },
+            { name: "y", steps: [task("b", undefined, { input: { a: "${ steps.a.output }" } })] },
+          ],
+        },
+      ],
+      "/steps/0/branches/1/steps/0/input/a",
+      "OUTPUT_MAY_BE_MISSING",
+    ],
+    [
+      "a loop that waits and is never left",
+      [wait({ transitions: { default: "w" } })],
+      "/steps/0",
+      "ENDLESS_CYCLE",
+    ],
+    [
+      "a step of a task that is undone elsewhere",
+      [task("a", "b", { taskId: "charge" }), task("b", undefined, { taskId: "charge" })],
+      "/steps/1",
+      "UNCOMPENSATED",
+      {
+        compensationSteps: [
+          { stepId: "undo", compensationFor: "a", type: "TASK", taskId: "refund" },
+        ],
+      },
+    ],
+    [
+      "a clock on a step that takes no time",
+      [{ stepId: "s", type: "SET", variables: { x: 1 }, timeout: "PT1S" }],
+      "/steps/0/timeout",
+      "NO_EFFECT",
+    ],
+    ["a retry of a wait", [wait({ retry: { maxAttempts: 2 } })], "/steps/0/retry", "NO_EFFECT"],
+    [
+      "a first interval above the longest one",
+      [task("a", undefined, { retry: { initialInterval: "PT5M" } })],
+      "/steps/0/retry/initialInterval",
+      "INTERVAL_CAPPED",
+    ],
+    [
+      "an expression among the initial variables",
+      [task("a")],
+      "/variables/x",
+      "NOT_EVALUATED",
+      { variables: { x: "${ input.x }" } },
+    ],
+  ];
+
+  for (const [what, steps, path, code, more] of cases) {
+    test(`is given for ${what}`, () => {
+      const { problems, warnings } = validateDefinition({ id: "doubtful", steps, ...more });
+
+      expect(problems).toBeUndefined();
+      expect(warnings).toEqual([{ path, code, message: expect.any(String) }]);
+    });
+  }
+
+  test("is not given for the acceptance documents", () => {
+    for (const name of ["order_processing.json", "payment_wait.json"]) {
+      expect(validateDefinition(load(name)).warnings).toEqual([]);
+    }
+  });
+
+  test("is not given for what has its place", () => {
+    const steps = [
+      task("a", "b", { retry: { initialInterval: "PT5M", maxInterval: "PT1H" } }),
+      task("b", undefined, {
+        condition: "steps.a.status === 'COMPLETED'",
+        transitions: {
+          conditions: [
+            { when: "steps.b.output.again", to: "a" },
+            { when: "steps.b.output.more", to: "b" },
+          ],
+        },
+        input: { last: "${ steps.b.output }" },
+      }),
+    ];
+
+    expect(validateDefinition({ id: "fine", steps }).warnings).toEqual([]);
+  });
+});
