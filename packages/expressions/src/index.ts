@@ -16,7 +16,7 @@ export { mergeReads } from "./reads.ts";
 export type { Reads } from "./reads.ts";
 export type { Scope } from "./run.ts";
 export type { Documented } from "./spec.ts";
-export { parseTemplate } from "./template.ts";
+export { parseSoundParts, parseTemplate } from "./template.ts";
 export type { Json, Template, TemplateOptions } from "./template.ts";
 export { failuresOf, inspect } from "./inspect.ts";
 export type { Inspection } from "./inspect.ts";

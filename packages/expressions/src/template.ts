@@ -72,20 +72,31 @@ export interface TemplateOptions extends ExpressionOptions {
  * @throws ExpressionSyntaxError carrying every problem, each with the `pointer` of its string.
  */
 export function parseTemplate(value: Json, options: TemplateOptions = {}): Template {
+  const { template, problems } = parseSoundParts(value, options);
+  if (problems.length > 0) throw new ExpressionSyntaxError(problems);
+  return template;
+}
+
+/**
+ * What can be parsed of a value: a string that has a problem hides nothing but itself. Where there are
+ * problems the template is for `inspect` and `failuresOf` alone, and must not be evaluated.
+ */
+export function parseSoundParts(
+  value: Json,
+  options: TemplateOptions = {},
+): { readonly template: Template; readonly problems: readonly Problem[] } {
   const parser: Parser = { options, problems: [], warnings: [], reads: [] };
-  const part =
-    options.stringIsExpression === true && typeof value === "string"
-      ? wholeString(parser, value)
-      : partOf(parser, value, []);
-  if (parser.problems.length > 0) throw new ExpressionSyntaxError(parser.problems);
+  const part = partOf(parser, value, []);
+  const { problems } = parser;
+  const broken = new Set(problems.map(({ pointer }) => pointer));
   const template: Template = {
     reads: mergeReads(parser.reads),
-    warnings: parser.warnings,
+    warnings: parser.warnings.filter(({ pointer }) => !broken.has(pointer)),
     isConstant: part.constant,
     evaluate: (scope, work) => part.evaluate({ run: startRun(scope, work), budget: startBudget() }),
   };
   partsBehind.set(template, part);
-  return template;
+  return { template, problems };
 }
 
 const partsBehind = new WeakMap<Template, Part>();
@@ -131,7 +142,7 @@ interface Part {
 type Path = readonly (string | number)[];
 
 function partOf(parser: Parser, value: Json, path: Path): Part {
-  if (typeof value === "string") return stringPart(parser, value, path);
+  if (typeof value === "string") return soundPart(parser, value, path);
   if (typeof value !== "object" || value === null) return constant(value);
   if (path.length >= limits.resultDepth) {
     reportWhole(parser, path, "TOO_DEEP", tooDeepText);
@@ -142,6 +153,23 @@ function partOf(parser: Parser, value: Json, path: Path): Part {
   if (Object.hasOwn(object, "$literal")) return literalPart(parser, object, path);
   return objectPart(parser, object, path);
 }
+
+function soundPart(parser: Parser, text: string, path: Path): Part {
+  const before = parser.problems.length;
+  const isWhole = path.length === 0 && parser.options.stringIsExpression === true;
+  const part = isWhole ? wholeString(parser, text) : stringPart(parser, text, path);
+  return parser.problems.length === before ? part : unknown;
+}
+
+/** A string that has a problem: whatever it was meant to be. */
+const unknown: Part = {
+  constant: false,
+  shape: () => anything,
+  failures: () => [],
+  evaluate() {
+    throw new TypeError("a template with problems is not evaluated");
+  },
+};
 
 function arrayPart(parser: Parser, value: readonly Json[], path: Path): Part {
   const parts = value.map((element, index) => partOf(parser, element, [...path, index]));
@@ -285,7 +313,7 @@ function embedded(parser: Parser, rest: string, start: number, path: Path): Buil
 }
 
 function expressionPart(parser: Parser, text: string, path: Path, hint = ""): Part {
-  if (!isAllowedOneMore(parser, path)) return constant(null);
+  if (!isAllowedOneMore(parser, path)) return unknown;
   const built = build(parseWhole(text, rootsOf(parser.options)), text, parser.options);
   collect(parser, built, path, 0, hint);
   const { tree, code, rules } = built;

@@ -24,7 +24,7 @@ export function checkGraph(outline: Outline, reads: ReadsFound, list: ProblemLis
   const ways = waysOf(outline, near);
   checkReachable(outline, ways, list);
   checkCycles(outline, ways, list);
-  checkReads(outline, ways.graph, reads, list);
+  checkReads(outline, ways.meant, reads, list);
 }
 
 function checkIds({ steps, compensationSteps }: Outline, list: ProblemList): void {
@@ -128,28 +128,33 @@ function isKnownType(type: string): boolean {
 interface Ways {
   /** Steps by index. */
   readonly graph: Graph;
+  /**
+   * With ways to unknown targets that nearly name a step: the slip of a key is one problem, and not
+   * also that of every step behind it.
+   */
+  readonly meant: Graph;
   /** Steps with a way to nowhere. */
   readonly dangling: ReadonlySet<number>;
 }
 
-/**
- * An unknown target that nearly names a step counts as a way to it: the slip of a key is one problem,
- * and not also that of every step behind it.
- */
 function waysOf({ steps, byId }: Outline, near: NearName): Ways {
   const indexOf = new Map(steps.map((step, index) => [step, index]));
   const dangling = new Set<number>();
-  const graph = steps.map((step, index) => {
-    const targets = new Set<number>();
-    for (const { to } of livingEdges(step)) {
-      const target = byId.get(to) ?? byId.get(near(to) ?? "");
-      const targetIndex = target?.list === step.list ? indexOf.get(target) : undefined;
-      if (targetIndex === undefined) dangling.add(index);
-      else targets.add(targetIndex);
-    }
-    return [...targets];
-  });
-  return { graph, dangling };
+  const graph: number[][] = [];
+  const meant: number[][] = [];
+  for (const [index, step] of steps.entries()) {
+    const indexIn = (to: string | undefined): number | undefined => {
+      const target = byId.get(to ?? "");
+      return target?.list === step.list ? indexOf.get(target) : undefined;
+    };
+    const targets = livingEdges(step).map(({ to }) => to);
+    const known = targets.flatMap((to) => indexIn(to) ?? []);
+    if (known.length < targets.length) dangling.add(index);
+    const unknown = targets.filter((to) => !byId.has(to));
+    graph.push([...new Set(known)]);
+    meant.push([...new Set([...known, ...unknown.flatMap((to) => indexIn(near(to)) ?? [])])]);
+  }
+  return { graph, meant, dangling };
 }
 
 /** An END leads on only when its condition is false. */
@@ -159,11 +164,11 @@ function livingEdges({ type, fields, edges }: StepOutline): readonly Edge[] {
 }
 
 /** From the first step of its own list. */
-function checkReachable({ steps, lists, byId }: Outline, { graph }: Ways, list: ProblemList): void {
+function checkReachable({ steps, lists, byId }: Outline, { meant }: Ways, list: ProblemList): void {
   const starts = lists.flatMap(({ members: [start] }) => start ?? []);
   // All lists in one go: no way leads from one to another.
-  const beyond = graph.length;
-  const reached = reachable([...graph, starts], beyond);
+  const beyond = meant.length;
+  const reached = reachable([...meant, starts], beyond);
   for (const [index, step] of steps.entries()) {
     // Without an id, or with one that is taken, nothing can lead to it; that is reported already.
     if (reached[index] || step.stepId === undefined || byId.get(step.stepId) !== step) continue;

@@ -91,7 +91,7 @@ function shapeOf({ value, isLiteral }: Part, roots: Roots): Shape {
   if (!isPlain(value)) return ofType(Array.isArray(value) ? "array" : "object");
   if (typeof value !== "string" || isLiteral === true) return oneOf(value);
   // What is wrong with the text itself is reported where it is read.
-  const { parsed } = readStartValue(value);
+  const { value: parsed } = readStartValue(value);
   if (parsed === undefined) return anything;
   const { shape, mismatches } = inspect(parsed, roots);
   if (mismatches.length > 0) return anything;

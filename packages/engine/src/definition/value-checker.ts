@@ -121,12 +121,12 @@ function noteAsked(
  */
 function checkTypes(
   path: string,
-  { parsed, wants }: Reading<unknown>,
+  { parsed, wants, problems }: Reading<unknown>,
   { roots, guards }: Pick<Surroundings, "roots" | "guards">,
   list: ProblemList,
 ): StepRead["bare"] {
   if (parsed === undefined) return [];
-  const known = knownOutcome(parsed);
+  const known = problems.length === 0 ? knownOutcome(parsed) : undefined;
   if (known !== undefined) {
     checkKnown(path, parsed, known, wants, list);
     return [];
@@ -134,9 +134,12 @@ function checkTypes(
   const { shape, mismatches, bareOutputs } = inspect(parsed, roots, guards);
   const bare = bareOutputs.map(({ stepId, pointer }) => ({ stepId, path: path + pointer }));
   for (const { pointer, code, message } of mismatches) list.add(path + pointer, code, message);
-  if (mismatches.length > 0) return bare;
-  const failures = failuresOf(parsed, workOfKnown);
+  const mistaken = new Set(mismatches.map(({ pointer }) => pointer));
+  const failures = failuresOf(parsed, workOfKnown).filter(
+    ({ pointer = "" }) => !mistaken.has(pointer),
+  );
   for (const failure of failures) warnOfFailure(path, failure, list);
+  if (mistaken.has("")) return bare;
   if (wants === undefined || failures.length > 0) return bare;
   if (shape.types.length === 0 || shape.types.includes(wants)) return bare;
   const message = `${described({ types: [wants] })} is wanted here, and this is ${described(shape)}`;

@@ -11,7 +11,7 @@ import {
   ExpressionError,
   ExpressionSyntaxError,
   parseExpression,
-  parseTemplate,
+  parseSoundParts,
 } from "@millrace/expressions";
 import { pointer } from "@millrace/contract";
 import type { DurationValue } from "./definition.ts";
@@ -42,7 +42,10 @@ export interface Reading<T> {
   readonly value?: T;
   readonly problems: readonly Finding<ProblemCode>[];
   readonly warnings: readonly Finding<WarningCode>[];
-  /** What was parsed, where it was an expression or a value that may hold some. */
+  /**
+   * What was parsed, where it was an expression or a value that may hold some. Where there are problems
+   * it is for looking at alone: a value's strings that have none.
+   */
   readonly parsed?: Expression | Template;
   /** Its value is taken for true or false, and a missing one for false. */
   readonly isCondition?: boolean;
@@ -310,7 +313,14 @@ type Options = TemplateOptions & { readonly roots: readonly string[] };
 
 function readExpression(text: string, options: Options): Reading<Expression> {
   return parsed(
-    (each) => parseExpression(text, each),
+    (each) => {
+      try {
+        return { found: parseExpression(text, each), problems: [] };
+      } catch (error) {
+        if (error instanceof ExpressionSyntaxError) return { problems: error.problems };
+        throw error;
+      }
+    },
     options,
     ({ reads }) =>
       reads.steps === "ALL" ? new Map() : new Map(reads.steps.map((stepId) => [stepId, [""]])),
@@ -319,37 +329,44 @@ function readExpression(text: string, options: Options): Reading<Expression> {
 
 function readTemplate(value: Json, options: Options): Reading<Template> {
   return parsed(
-    (each) => parseTemplate(value, each),
+    (each) => {
+      const { template, problems } = parseSoundParts(value, each);
+      return { found: template, problems };
+    },
     options,
     () => placesOfSteps(value, options),
   );
 }
 
+interface Parsed<T> {
+  readonly found?: T;
+  readonly problems: readonly ExpressionProblem[];
+}
+
 function parsed<T extends Expression | Template>(
-  parse: (options: Options) => T,
+  parse: (options: Options) => Parsed<T>,
   options: Options,
   locate: (value: T) => ReadonlyMap<string, readonly string[]>,
 ): Reading<T> {
-  let value: T;
-  try {
-    value = parse(options);
-  } catch (error) {
-    return { problems: problemsOf(error, parse, options), warnings: [] };
-  }
-  const findings = value.warnings.map((each) => ({ ...each, at: each.pointer ?? "" }));
+  const { found, problems: refused } = parse(options);
+  const refusals = refused.length === 0 ? [] : findingsOf(refused, parse, options);
+  if (found === undefined) return { problems: refusals, warnings: [] };
+  const findings = found.warnings.map((each) => ({ ...each, at: each.pointer ?? "" }));
   // What has a fixed shape never has another member: it is a slip, and found here or never.
-  const problems: Finding<ProblemCode>[] = findings.flatMap(({ at, code, message }) =>
+  const slips: Finding<ProblemCode>[] = findings.flatMap(({ at, code, message }) =>
     code === "UNKNOWN_PROPERTY" ? [{ at, code, message }] : [],
   );
   const warnings: Finding<WarningCode>[] = findings.flatMap(({ at, code, message }) =>
     code === "UNKNOWN_PROPERTY" ? [] : [{ at, code, message }],
   );
+  const problems = [...refusals, ...slips];
   return {
-    ...(problems.length === 0 && { value, parsed: value }),
+    ...(problems.length === 0 && { value: found }),
+    parsed: found,
     problems,
     warnings,
-    steps: value.reads.steps,
-    placesOfSteps: () => locate(value),
+    steps: found.reads.steps,
+    placesOfSteps: () => locate(found),
   };
 }
 
@@ -359,8 +376,9 @@ function placesOfSteps(value: Json, options: Options): ReadonlyMap<string, reado
   const each = typeof value === "string" ? options : { ...options, stringIsExpression: false };
   const places = new Map<string, string[]>();
   for (const { at, text } of textsOf(value)) {
-    const { steps } = parseTemplate(text, each).reads;
-    if (steps === "ALL") continue;
+    const { template, problems } = parseSoundParts(text, each);
+    const { steps } = template.reads;
+    if (problems.length > 0 || steps === "ALL") continue;
     for (const stepId of steps) {
       const known = places.get(stepId);
       if (known === undefined) places.set(stepId, [at]);
@@ -371,32 +389,20 @@ function placesOfSteps(value: Json, options: Options): ReadonlyMap<string, reado
 }
 
 /** Of what does not parse; a root that would be known if an event were at hand has a code of its own. */
-function problemsOf(
-  error: unknown,
-  parse: (options: Options) => unknown,
+function findingsOf(
+  problems: readonly ExpressionProblem[],
+  parse: (options: Options) => Parsed<unknown>,
   options: Options,
 ): readonly Finding<ProblemCode>[] {
-  if (!(error instanceof ExpressionSyntaxError)) throw error;
   const placeOf = ({ pointer: at = "", offset }: ExpressionProblem): string => `${at} ${offset}`;
-  const unlessEvent = new Set(
-    problemsThrown(() => parse({ ...options, roots: [...options.roots, "event"] })).map(placeOf),
-  );
-  return error.problems.map((each) => {
+  const withAnEvent = parse({ ...options, roots: [...options.roots, "event"] });
+  const unlessEvent = new Set(withAnEvent.problems.map(placeOf));
+  return problems.map((each) => {
     const at = each.pointer ?? "";
     return each.code === "UNKNOWN_ROOT" && !unlessEvent.has(placeOf(each))
       ? { at, code: "EVENT_NOT_AT_HAND", message: noEvent }
       : { at, code: each.code, message: each.message };
   });
-}
-
-function problemsThrown(parse: () => unknown): readonly ExpressionProblem[] {
-  try {
-    parse();
-    return [];
-  } catch (error) {
-    if (error instanceof ExpressionSyntaxError) return error.problems;
-    throw error;
-  }
 }
 
 const noEvent =
