@@ -30,7 +30,8 @@ export type Roots = Readonly<Record<string, Shape>>;
 
 /** One thing that is wrong whatever the values are. */
 export interface Mismatch {
-  readonly code: "TYPE_MISMATCH" | "UNKNOWN_PROPERTY";
+  /** NEVER_EQUAL: of values whose types agree. */
+  readonly code: "TYPE_MISMATCH" | "UNKNOWN_PROPERTY" | "NEVER_EQUAL";
   readonly message: string;
   readonly offset: number;
 }
@@ -241,7 +242,8 @@ export function infer(
     const [what, that] = textsOf(each.left, each.right);
     const hint = hintFor(left, right) ?? hintFor(right, left) ?? "";
     const message = `this is always ${always}: ${what} ${isOrIsOneOf(left)}, and ${that} ${isOrIsOneOf(right)}${hint}`;
-    report.mismatch("TYPE_MISMATCH", message, each.start);
+    const isOfTypes = !left.types.some((type) => right.types.includes(type));
+    report.mismatch(isOfTypes ? "TYPE_MISMATCH" : "NEVER_EQUAL", message, each.start);
   }
 
   function checkOrder(each: BinaryNode, left: Shape, right: Shape): void {

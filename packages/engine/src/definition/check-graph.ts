@@ -1,5 +1,5 @@
 import { checkJoins } from "./check-joins.ts";
-import type { ReadsFound } from "./value-checker.ts";
+import type { ValuesFound } from "./value-checker.ts";
 import { checkReads } from "./check-reads.ts";
 import type { Graph } from "./graph.ts";
 import { cyclicComponents, reachable } from "./graph.ts";
@@ -12,19 +12,19 @@ import type { ProblemList } from "./problem.ts";
 /**
  * Whatever concerns step ids and the ways between steps.
  *
- * @param reads What the expressions of the steps read of other steps.
+ * @param values What the expressions of the steps read of other steps, and which ways they close.
  */
-export function checkGraph(outline: Outline, reads: ReadsFound, list: ProblemList): void {
+export function checkGraph(outline: Outline, values: ValuesFound, list: ProblemList): void {
   checkIds(outline, list);
   const near = nearNames(outline.byId.keys());
   checkTargets(outline, near, list);
   checkCompensationPairs(outline, near, list);
   warnOfUncompensated(outline, list);
   checkJoins(outline, list);
-  const ways = waysOf(outline, near);
+  const ways = waysOf(outline, near, values.closed);
   checkReachable(outline, ways, list);
-  checkCycles(outline, ways, list);
-  checkReads(outline, ways.meant, reads, list);
+  checkCycles(outline, ways, values.closed, list);
+  checkReads(outline, ways.meant, values, list);
 }
 
 function checkIds({ steps, compensationSteps }: Outline, list: ProblemList): void {
@@ -126,10 +126,10 @@ function isKnownType(type: string): boolean {
 }
 
 interface Ways {
-  /** Steps by index. */
+  /** Steps by index, with the ways that may be taken. */
   readonly graph: Graph;
   /**
-   * With ways to unknown targets that nearly name a step: the slip of a key is one problem, and not
+   * With those that are never taken, which is a slip of its own, and with ways to unknown targets that nearly name a step: the slip of a key is one problem, and not
    * also that of every step behind it.
    */
   readonly meant: Graph;
@@ -137,7 +137,7 @@ interface Ways {
   readonly dangling: ReadonlySet<number>;
 }
 
-function waysOf({ steps, byId }: Outline, near: NearName): Ways {
+function waysOf({ steps, byId }: Outline, near: NearName, closed: ReadonlySet<string>): Ways {
   const indexOf = new Map(steps.map((step, index) => [step, index]));
   const dangling = new Set<number>();
   const graph: number[][] = [];
@@ -147,12 +147,13 @@ function waysOf({ steps, byId }: Outline, near: NearName): Ways {
       const target = byId.get(to ?? "");
       return target?.list === step.list ? indexOf.get(target) : undefined;
     };
-    const targets = livingEdges(step).map(({ to }) => to);
-    const known = targets.flatMap((to) => indexIn(to) ?? []);
-    if (known.length < targets.length) dangling.add(index);
-    const unknown = targets.filter((to) => !byId.has(to));
+    const edges = livingEdges(step);
+    const open = edges.filter(({ path }) => !closed.has(path));
+    const known = open.flatMap(({ to }) => indexIn(to) ?? []);
+    if (known.length < open.length) dangling.add(index);
     graph.push([...new Set(known)]);
-    meant.push([...new Set([...known, ...unknown.flatMap((to) => indexIn(near(to)) ?? [])])]);
+    const named = edges.flatMap(({ to }) => indexIn(byId.has(to) ? to : near(to)) ?? []);
+    meant.push([...new Set(named)]);
   }
   return { graph, meant, dangling };
 }
@@ -201,26 +202,30 @@ function waitingSteps(steps: readonly StepOutline[]): ReadonlySet<number> {
 }
 
 /**
- * A loop needs something that slows it down or leads out of it. A cycle of steps that do not wait,
- * each with exactly one way to go on, is refused; one that has conditions, none of which leaves it,
- * is suspicious, and so is one that waits and that nothing ends from outside.
+ * A loop needs something that slows it down or leads out of it. One of steps that do not wait is refused
+ * where no way leads out of it, unless what is around it may end it; one that waits and that nothing ends from outside is suspicious.
+ *
+ * @param closed Targets that are never gone to.
  */
-function checkCycles(outline: Outline, { graph, dangling }: Ways, list: ProblemList): void {
+function checkCycles(
+  outline: Outline,
+  { graph, dangling }: Ways,
+  closed: ReadonlySet<string>,
+  list: ProblemList,
+): void {
   const { steps, fields } = outline;
   const waiting = waitingSteps(steps);
   const endsFromOutside =
     fields["timeout"] !== undefined || itemsOf(fields["cancellationTriggers"]).length > 0;
   for (const component of cyclicComponents(graph)) {
     const members = component.map((index) => steps[index]).filter((step) => step !== undefined);
-    if (members.some((step) => mayEndInside(step, steps))) continue;
+    if (members.some((step) => mayEndInside(step, steps) || mayEnd(step, closed))) continue;
     const waits = component.some((index) => waiting.has(index));
     if (waits && endsFromOutside) continue;
     const inside = new Set(component);
     const leaves = component.some(
       (index) =>
-        dangling.has(index) ||
-        mayEnd(steps[index]) ||
-        graph[index]?.some((target) => !inside.has(target)) === true,
+        dangling.has(index) || graph[index]?.some((target) => !inside.has(target)) === true,
     );
     if (leaves) continue;
     const path = members[0]?.path ?? "";
@@ -232,8 +237,9 @@ function checkCycles(outline: Outline, { graph, dangling }: Ways, list: ProblemL
       const message = `${loop} goes round for ever: put a DELAY or an EVENT_WAIT into it, or a condition that leads out`;
       list.add(path, "CYCLE_WITHOUT_WAIT", message);
     } else {
-      const message = `${loop} goes round for ever: none of its conditions leads out of it`;
-      list.warn(path, "ENDLESS_CYCLE", message);
+      const message = `${loop} goes round for ever: none of its conditions leads out of it, and nothing in it waits; lead one out, or put a DELAY or an EVENT_WAIT into it`;
+      if (mayEndBeside(members[0], steps)) list.warn(path, "ENDLESS_CYCLE", message);
+      else list.add(path, "CYCLE_WITHOUT_WAIT", message);
     }
   }
 }
@@ -244,10 +250,21 @@ function mayEndInside(step: StepOutline, steps: readonly StepOutline[]): boolean
   return steps.some(({ type, path }) => type === "END" && path.startsWith(`${step.path}/`));
 }
 
+/** What is around a step can end it: by a branch beside it, or by a clock. */
+function mayEndBeside(step: StepOutline | undefined, steps: readonly StepOutline[]): boolean {
+  const around = steps[step?.parent ?? -1];
+  if (around === undefined) return false;
+  const { join = "ALL", timeout, totalTimeout } = around.fields;
+  const isTimed = timeout !== undefined || totalTimeout !== undefined;
+  if (isTimed || join !== "ALL" || mayEndInside(around, steps)) return true;
+  return mayEndBeside(around, steps);
+}
+
 /** A step can be the end of its branch: an END, or one whose transitions have no default. */
-function mayEnd(step: StepOutline | undefined): boolean {
-  if (step === undefined) return false;
-  return step.type === "END" || !step.edges.some(({ kind }) => kind === "default");
+function mayEnd({ type, path, edges }: StepOutline, closed: ReadonlySet<string>): boolean {
+  if (type === "END") return true;
+  if (edges.some(({ kind }) => kind === "default")) return false;
+  return !closed.has(`${path}${type === "CHOICE" ? "" : "/transitions"}/default`);
 }
 
 function nameSome(stepIds: readonly string[]): string {

@@ -94,7 +94,7 @@ function shapeOf({ value, isLiteral }: Part, roots: Roots): Shape {
   const { value: parsed } = readStartValue(value);
   if (parsed === undefined) return anything;
   const { shape, mismatches } = inspect(parsed, roots);
-  if (mismatches.length > 0) return anything;
+  if (mismatches.some(({ code }) => code !== "NEVER_EQUAL")) return anything;
   const known = knownValue(parsed);
   return known !== undefined && isPlain(known.value) ? oneOf(known.value) : shape;
 }

@@ -12,7 +12,7 @@ import { guardsOfSteps } from "./guarded-steps.ts";
 import { shapesOf } from "./shapes.ts";
 import type { ProblemList } from "./problem.ts";
 import { isUnavoidable } from "./unavoidable.ts";
-import type { Check, ReadsFound, StepContext, Surroundings } from "./value-checker.ts";
+import type { Check, StepContext, Surroundings, ValuesFound } from "./value-checker.ts";
 import { quote, valueChecker } from "./value-checker.ts";
 import {
   isRoot,
@@ -35,7 +35,7 @@ import {
 } from "./values.ts";
 
 /** Whatever concerns single values: expressions, durations, times, patterns, names. */
-export function checkValues(outline: Outline, list: ProblemList): ReadsFound {
+export function checkValues(outline: Outline, list: ProblemList): ValuesFound {
   const { fields, steps, compensationSteps } = outline;
   const roots = shapesOf(outline);
   const { checker, found } = valueChecker(outline, list);
@@ -65,6 +65,8 @@ export function checkValues(outline: Outline, list: ProblemList): ReadsFound {
   }
   const inside: Surroundings[] = [];
   const guards = guardsOfSteps(outline);
+  const closed = new Set<string>();
+  const close = (paths: readonly string[]): void => paths.forEach((each) => closed.add(each));
   for (const [index, step] of steps.entries()) {
     // What is around a step comes before it.
     const around = inside[step.parent ?? -1] ?? { names: [], roots };
@@ -76,7 +78,7 @@ export function checkValues(outline: Outline, list: ProblemList): ReadsFound {
     const failing = checker({ reader: index, moment: "FAILURE" }, after);
     // One that its condition skips is left as well.
     const leaving = checker({ reader: index, moment: "EXIT" }, before);
-    checkStep(step, { asking, entering, failing, leaving, list, longest, outline });
+    checkStep(step, { asking, entering, failing, leaving, list, longest, outline, close });
     inside[index] = step.type === "MAP" ? insideOf(step, after) : around;
   }
   const indexOf = new Map(steps.map(({ stepId }, index) => [stepId, index]));
@@ -91,7 +93,7 @@ export function checkValues(outline: Outline, list: ProblemList): ReadsFound {
     checkClocks(own, path, undoing);
     checkRetry(fieldsOf(own["retry"]), `${path}/retry`, longest, undoing, list);
   }
-  return found;
+  return { ...found, closed };
 }
 
 /** Inside of a MAP there are its items. */
@@ -107,10 +109,9 @@ function insideOf({ fields }: StepOutline, { names, roots, guards }: Surrounding
 
 function checkStep(step: StepOutline, context: StepContext): void {
   const { fields, path, type } = step;
-  const { leaving, failing, asking, entering, list, longest } = context;
+  const { leaving, failing, asking, entering, list, longest, close } = context;
   asking.text(`${path}/condition`, fields["condition"], readCondition);
-  const transitions = fieldsOf(fields["transitions"]);
-  checkWays(transitions["conditions"], `${path}/transitions/conditions`, conditions(leaving), list);
+  close(checkWays(transitionsOf(step), conditions(leaving), list));
   checkErrorHandlers(fields["onError"], `${path}/onError`, list);
   if (type !== undefined && type !== "TASK") checkIdleFields(step, list);
   // Where they have no effect, too: a bad duration is one wherever it stands.
@@ -133,7 +134,7 @@ function checkStep(step: StepOutline, context: StepContext): void {
       entering.text(`${path}/until`, fields["until"], readUntil);
       break;
     case "CHOICE":
-      checkWays(fields["choices"], `${path}/choices`, conditions(entering), list);
+      close(checkWays(choicesOf(step), conditions(entering), list));
       break;
     case "SET":
       for (const [name, value] of Object.entries(fieldsOf(fields["variables"]))) {
@@ -166,6 +167,27 @@ function checkStep(step: StepOutline, context: StepContext): void {
       // The contract's schema reports a type that is missing or unknown.
       break;
   }
+}
+
+function transitionsOf({ fields, path }: StepOutline) {
+  const { conditions: ways, default: other } = fieldsOf(fields["transitions"]);
+  return {
+    ways,
+    path: `${path}/transitions/conditions`,
+    other,
+    otherPath: `${path}/transitions/default`,
+    mayBeSkipped: fields["condition"] !== undefined,
+  };
+}
+
+function choicesOf({ fields, path }: StepOutline) {
+  return {
+    ways: fields["choices"],
+    path: `${path}/choices`,
+    other: fields["default"],
+    otherPath: `${path}/default`,
+    mayBeSkipped: fields["condition"] !== undefined,
+  };
 }
 
 function checkBranches({ fields, path }: StepOutline, list: ProblemList): void {

@@ -16,17 +16,30 @@ interface Way {
 /** Earlier ways that one is compared with: a table of thousands of choices is compared only nearby. */
 const maxCompared = 50;
 
+/** The ways that a step has: its transitions, or its choices. */
+interface Ways {
+  readonly ways: unknown;
+  /** JSON pointer of them. */
+  readonly path: string;
+  readonly other: unknown;
+  /** JSON pointer of the `default`, which is taken where none of them is. */
+  readonly otherPath: string;
+  /** A step that its own condition skips goes on by its default. */
+  readonly mayBeSkipped: boolean;
+}
+
 /**
  * Conditions and choices that are never taken, or that are true together with one before them.
  *
  * @param read Reads the condition at a pointer; undefined where it is none.
+ * @returns JSON pointers of the targets that are never gone to; that of a default also where there is none.
  */
 export function checkWays(
-  ways: unknown,
-  path: string,
+  { ways, path, other, otherPath, mayBeSkipped }: Ways,
   read: (at: string, when: unknown) => Expression | undefined,
   list: ProblemList,
-): void {
+): readonly string[] {
+  const closed: string[] = [];
   const bySource = new Map<string, Way>();
   const earlier: Way[] = [];
   let always: Way | undefined;
@@ -44,12 +57,21 @@ export function checkWays(
       (isTrue === false || isContradiction(condition)
         ? "its condition is always false"
         : undefined);
-    if (reason !== undefined) list.warn(at, "NEVER_TAKEN", `this is never taken: ${reason}`);
-    else warnOfOverlap(own, near, list);
+    if (reason === undefined) warnOfOverlap(own, near, list);
+    else {
+      list.warn(at, "NEVER_TAKEN", `this is never taken: ${reason}`);
+      closed.push(`${path}/${index}/to`);
+    }
     if (!bySource.has(source)) bySource.set(source, own);
     if (isTrue === true) always ??= own;
     earlier.push(own);
   }
+  if (always === undefined || mayBeSkipped) return closed;
+  if (other !== undefined) {
+    const message = `this is never taken: the condition at ${always.index} is always true`;
+    list.warn(otherPath, "NEVER_TAKEN", message);
+  }
+  return [...closed, otherPath];
 }
 
 function whyNever(

@@ -19,7 +19,7 @@ export const definitionCodes = {
   UNREACHABLE_STEP: "a step to which no way leads from the first one of its list",
   JOIN_NEVER_REACHED: "a join of branches that cannot complete, with steps behind it",
   OUTPUT_NEVER_THERE: "a read of the output of a step that cannot have run before",
-  CYCLE_WITHOUT_WAIT: "a loop that nothing delays and nothing can leave",
+  CYCLE_WITHOUT_WAIT: "a loop that nothing delays and no way leaves",
   DUPLICATE_COMPENSATION: "a second compensation step for one step",
   RECURSIVE_WORKFLOW: "a workflow that waits for itself, whatever its input",
   NOT_COMPENSABLE: "a compensation for a step that has no effect outside",
@@ -59,10 +59,10 @@ export type ProblemCode = keyof typeof definitionCodes;
 /** What is allowed in a definition and yet likely not what its author meant. */
 export const definitionWarningCodes = {
   WAIT_WITHOUT_TIMEOUT: "a wait that may last for ever",
-  ENDLESS_CYCLE: "a loop that no condition leaves",
+  ENDLESS_CYCLE: "a loop that waits and that nothing ends",
   UNKNOWN_WORKFLOW: "a child workflow that is not registered yet",
   UNKNOWN_CALENDAR: "a calendar that is not there yet",
-  NEVER_TAKEN: "a transition, choice or error handler that an earlier one shadows",
+  NEVER_TAKEN: "a transition, choice, default or error handler that is never taken",
   OVERLAPPING: "two conditions that are both true for some numbers, neither of them for all",
   NEVER_THERE: "a read of a step, its output apart, that cannot have run before",
   OUTPUT_MAY_BE_MISSING: "a read of the output of a step that has not run on every way",
@@ -73,7 +73,7 @@ export const definitionWarningCodes = {
   NOT_EVALUATED: "an expression in a place that takes values as they are",
 
   // Of expressions
-  NEVER_EQUAL: "an equality that is always false",
+  NEVER_EQUAL: "an equality of values that are never equal, though of one type",
   LOOKS_LIKE_PATH: "a text that looks like a path and is none",
 } as const satisfies Record<string, string> &
   Record<Exclude<ExpressionWarningCode, "UNKNOWN_PROPERTY">, string>;

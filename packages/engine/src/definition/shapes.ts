@@ -1,6 +1,6 @@
 import type { Roots, Shape } from "@millrace/expressions";
 import { anything, listOf, objectOf, ofType, oneOf, optional } from "@millrace/expressions";
-import { stepChanges } from "../state/status.ts";
+import { instanceChanges, stepChanges } from "../state/status.ts";
 import type { Outline, StepOutline } from "./outline.ts";
 import { fieldsOf, itemsOf, textOf } from "./outline.ts";
 import { shapeOfSchema } from "./schema-shape.ts";
@@ -39,7 +39,7 @@ export function shapesOf(outline: Outline): Roots {
 /** What an instance shows of itself; a test holds it to what expressions see. */
 const instanceFields: Roots = {
   id: ofType("string"),
-  status: ofType("string"),
+  status: oneOf(...Object.keys(instanceChanges)),
   workflowId: ofType("string"),
   workflowVersion: ofType("number"),
   correlationId: ofType("string", "null", "undefined"),

@@ -1,8 +1,9 @@
 import type { Outline, StepOutline } from "./outline.ts";
+import { knownValue, readItems } from "./values.ts";
 
 /**
  * Whether each run that comes to a good end runs the step, whatever its input: no way leads past it, and it
- * is in nothing that may be left out, as the items of a MAP may. Ways after a failure count as ways.
+ * is in nothing that may be left out, as the items of a MAP may, unless it is known that there are some. Ways after a failure count as ways.
  *
  * @param step Of the outline.
  */
@@ -13,8 +14,17 @@ export function isUnavoidable(outline: Outline, step: StepOutline): boolean {
   return waitsForAll(parent) && isUnavoidable(outline, parent);
 }
 
-function waitsForAll({ type, fields: { join } }: StepOutline): boolean {
+function waitsForAll({ type, fields: { join, items, tolerate } }: StepOutline): boolean {
+  if (type === "MAP") return hasItems(items) && (tolerate === undefined || tolerate === 0);
   return type === "PARALLEL" && (join === undefined || join === "ALL");
+}
+
+/** Whether a MAP has an item whatever its input: a list that is written out, or comes to the same each time. */
+function hasItems(items: unknown): boolean {
+  if (Array.isArray(items)) return items.length > 0;
+  const { value } = typeof items === "string" ? readItems(items) : {};
+  const known = value && knownValue(value)?.value;
+  return Array.isArray(known) && known.length > 0;
 }
 
 /** From the first step of its list to one that may be the last. */

@@ -34,8 +34,7 @@ export function validateDefinition(value: unknown): Validation {
   const outline = outlineOf(value);
   checkSchemaSize(outline.fields["inputSchema"], list);
   checkSchemaFits(outline.fields["inputSchema"], list);
-  const reads = checkValues(outline, list);
-  checkGraph(outline, reads, list);
+  checkGraph(outline, checkValues(outline, list), list);
 
   const warnings = inDocumentOrder(list.warnings, value);
   if (document !== undefined && list.problems.length === 0) return { document, warnings };

@@ -27,6 +27,11 @@ export interface ReadsFound {
   readonly asked: ReadonlyMap<number, ReadonlySet<string>>;
 }
 
+export interface ValuesFound extends ReadsFound {
+  /** JSON pointers of the targets of ways that are never taken. */
+  readonly closed: ReadonlySet<string>;
+}
+
 /** What conditions read beside steps; no step is called so. */
 export const sources = { input: "#input", variables: "#variables", instance: "#instance" } as const;
 
@@ -133,8 +138,14 @@ function checkTypes(
   }
   const { shape, mismatches, bareOutputs } = inspect(parsed, roots, guards);
   const bare = bareOutputs.map(({ stepId, pointer }) => ({ stepId, path: path + pointer }));
-  for (const { pointer, code, message } of mismatches) list.add(path + pointer, code, message);
-  const mistaken = new Set(mismatches.map(({ pointer }) => pointer));
+  const mistaken = new Set<string>();
+  for (const { pointer, code, message } of mismatches) {
+    if (code === "NEVER_EQUAL") list.warn(path + pointer, code, message);
+    else {
+      list.add(path + pointer, code, message);
+      mistaken.add(pointer);
+    }
+  }
   const failures = failuresOf(parsed, workOfKnown).filter(
     ({ pointer = "" }) => !mistaken.has(pointer),
   );
@@ -187,6 +198,8 @@ export interface StepContext {
   /** For what is evaluated when an attempt has failed. */
   readonly failing: Check;
   readonly list: ProblemList;
+  /** Takes note of targets that are never gone to. */
+  readonly close: (paths: readonly string[]) => void;
   readonly longest: number | Template;
   readonly outline: Outline;
 }

@@ -49,20 +49,91 @@ describe("a warning", () => {
   const cases: readonly Case[] = [
     ["a wait without end", [wait({ eventTimeout: undefined })], "/steps/0", "WAIT_WITHOUT_TIMEOUT"],
     [
-      "a loop that its conditions do not leave",
+      "a loop that its conditions do not leave, and a branch beside it may end",
       [
-        task("a", undefined, {
-          transitions: { conditions: [{ when: "input.x", to: "b" }], default: "c" },
-        }),
-        task("b", "a"),
-        task("c", "a"),
+        {
+          stepId: "p",
+          type: "PARALLEL",
+          join: "ANY",
+          branches: [
+            {
+              name: "x",
+              steps: [
+                task("a", undefined, {
+                  transitions: { conditions: [{ when: "input.x", to: "b" }], default: "c" },
+                }),
+                task("b", "a"),
+                task("c", "a"),
+              ],
+            },
+            { name: "y", steps: [wait()] },
+          ],
+        },
       ],
-      "/steps/0",
+      "/steps/0/branches/0/steps/0",
       "ENDLESS_CYCLE",
     ],
     [
+      "a default behind a condition that is always true",
+      [task("a", undefined, toSelf("1 < 2")), task("b")],
+      "/steps/0/transitions/default",
+      "NEVER_TAKEN",
+    ],
+    [
+      "the default of a choice behind one that is always true",
+      [
+        { stepId: "a", type: "CHOICE", choices: [{ when: "true", to: "b" }], default: "c" },
+        task("b"),
+        task("c"),
+      ],
+      "/steps/0/default",
+      "NEVER_TAKEN",
+    ],
+    [
+      "a status that no step has",
+      [task("a", "b"), task("b", undefined, { condition: "steps.a.status === 'DONE'" })],
+      "/steps/1/condition",
+      "NEVER_EQUAL",
+    ],
+    [
+      "a status that no instance has",
+      [task("a", undefined, { condition: "workflow.instance.status !== 'DONE'" })],
+      "/steps/0/condition",
+      "NEVER_EQUAL",
+    ],
+    [
+      "an item that the list does not hold",
+      [
+        {
+          stepId: "m",
+          type: "MAP",
+          items: "[1, 2]",
+          steps: [task("a", undefined, { condition: "item === 9" })],
+        },
+      ],
+      "/steps/0/steps/0/condition",
+      "NEVER_EQUAL",
+    ],
+    [
+      "a value that is not of the enum",
+      [task("a", undefined, { condition: "input.kind === 'expres'" })],
+      "/steps/0/condition",
+      "NEVER_EQUAL",
+      { inputSchema: { properties: { kind: { enum: ["standard", "express"] } } } },
+    ],
+    [
       "a condition behind one that is always true",
-      [task("a", undefined, toSelf("true", "input.x")), task("b")],
+      [
+        task("a", undefined, {
+          transitions: {
+            conditions: [
+              { when: "true", to: "b" },
+              { when: "input.x", to: "b" },
+            ],
+          },
+        }),
+        task("b"),
+      ],
       "/steps/0/transitions/conditions/1/when",
       "NEVER_TAKEN",
     ],
