@@ -24,7 +24,15 @@ import {
 } from "./shape.ts";
 import type { PlainValue, Shape } from "./shape.ts";
 import { functionSignatures, methodResults } from "./signatures.ts";
-import type { ArrayNode, BinaryNode, CallNode, MethodNode, Node, ObjectNode } from "./tree.ts";
+import type {
+  ArrayNode,
+  BinaryNode,
+  CallNode,
+  MemberNode,
+  MethodNode,
+  Node,
+  ObjectNode,
+} from "./tree.ts";
 
 export type Roots = Readonly<Record<string, Shape>>;
 
@@ -40,6 +48,8 @@ export interface Report {
   mismatch(code: Mismatch["code"], message: string, offset: number): void;
   /** A step's output is read, and nothing in the expression minds whether it is there. */
   bareOutput(stepId: string): void;
+  /** The same of a member of it. */
+  bareMember(stepId: string, member: string): void;
 }
 
 /** What is known of the values that an expression reads. */
@@ -90,8 +100,7 @@ export function infer(
       case "root":
         return (Object.hasOwn(roots, each.name) ? roots[each.name] : undefined) ?? anything;
       case "member": {
-        const stepId = coping === 0 ? stepOfOutput(each) : undefined;
-        if (stepId !== undefined) report.bareOutput(stepId);
+        if (coping === 0) reportOutput(each);
         return memberNamed(each, shapeOf(each.object), each.key);
       }
       case "computed": {
@@ -135,6 +144,13 @@ export function infer(
         each.values.forEach(shapeOf);
         return ofType("string");
     }
+  }
+
+  function reportOutput(each: MemberNode): void {
+    const stepId = stepOfOutput(each);
+    if (stepId !== undefined) report.bareOutput(stepId);
+    const outer = stepOfOutput(each.object);
+    if (outer !== undefined) report.bareMember(outer, each.key);
   }
 
   function memberNamed(each: Node, object: Shape, key: string): Shape {

@@ -18,6 +18,14 @@ export interface Inspection {
   readonly mismatches: readonly (Mismatch & { readonly pointer: string })[];
   /** Outputs of steps that are read without a care whether they are there. */
   readonly bareOutputs: readonly { readonly stepId: string; readonly pointer: string }[];
+  /** Members of outputs that are read so. */
+  readonly bareMembers: readonly BareMember[];
+}
+
+export interface BareMember {
+  readonly stepId: string;
+  readonly member: string;
+  readonly pointer: string;
 }
 
 /**
@@ -34,15 +42,17 @@ export function inspect(
   const known = { roots, guards };
   const mismatches: (Mismatch & { pointer: string })[] = [];
   const bareOutputs: { stepId: string; pointer: string }[] = [];
+  const bareMembers: BareMember[] = [];
   const report: PlacedReport = (pointer) => ({
     mismatch: (code, message, offset) => mismatches.push({ code, message, offset, pointer }),
     bareOutput: (stepId) => bareOutputs.push({ stepId, pointer }),
+    bareMember: (stepId, member) => bareMembers.push({ stepId, member, pointer }),
   });
   const shape =
     "isConstant" in value
       ? shapeOfTemplate(value, known, report)
       : infer(originOf(value).tree, value.source, known, report(""));
-  return { shape, mismatches, bareOutputs };
+  return { shape, mismatches, bareOutputs, bareMembers };
 }
 
 /**

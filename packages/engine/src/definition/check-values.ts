@@ -43,7 +43,8 @@ export function checkValues(outline: Outline, list: ProblemList): ValuesFound {
 
   checkInitialVariables(fieldsOf(fields["variables"]), check, list);
   check.text("/timeout", fields["timeout"], readDuration);
-  check.json("/output", fields["output"], readValue);
+  const ending = checker({ reader: undefined, moment: "END" }, { names: [], roots });
+  ending.json("/output", fields["output"], readValue);
   checkRetry(fieldsOf(fields["retry"]), "/retry", defaultRetryPolicy.maxIntervalMs, check, list);
   const longest = longestInterval(fields);
 
@@ -87,8 +88,14 @@ export function checkValues(outline: Outline, list: ProblemList): ValuesFound {
     const undone = compensationFor === undefined ? undefined : indexOf.get(compensationFor);
     const parent = undone === undefined ? undefined : steps[undone]?.parent;
     const around = inside[parent ?? -1] ?? { names: [], roots };
-    const undoing = checker(undefined, { ...around, guards: guards[undone ?? -1]?.entered });
-    undoing.text(`${path}/condition`, own["condition"], readCondition);
+    const surroundings = { ...around, guards: guards[undone ?? -1]?.entered };
+    const asking = checker({ reader: undone, moment: "UNDO" }, surroundings);
+    const condition = asking.text(`${path}/condition`, own["condition"], readCondition);
+    const told = condition?.reads.steps === "ALL" ? [] : condition?.reads.steps;
+    const undoing = checker(
+      { reader: undone, moment: "UNDO", ...(told && { told }) },
+      surroundings,
+    );
     checkTaskCall(own, path, undoing);
     checkClocks(own, path, undoing);
     checkRetry(fieldsOf(own["retry"]), `${path}/retry`, longest, undoing, list);

@@ -20,7 +20,7 @@ function waitsForAll({ type, fields: { join, items, tolerate } }: StepOutline): 
 }
 
 /** Whether a MAP has an item whatever its input: a list that is written out, or comes to the same each time. */
-function hasItems(items: unknown): boolean {
+export function hasItems(items: unknown): boolean {
   if (Array.isArray(items)) return items.length > 0;
   const { value } = typeof items === "string" ? readItems(items) : {};
   const known = value && knownValue(value)?.value;

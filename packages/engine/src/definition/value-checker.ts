@@ -6,19 +6,36 @@ import type { ProblemList } from "./problem.ts";
 import type { Names, Reading } from "./values.ts";
 import { knownOutcome, workOfKnown } from "./values.ts";
 
-/** Values that are evaluated on entering or leaving a step, and the steps that they read. */
+/** Values that are evaluated on entering or leaving a step, for undoing it or at the end, and what they read. */
 export interface StepRead {
-  /** Index of the step that is entered or left. */
-  readonly reader: number;
-  /** When they are evaluated: before it runs, when an attempt at it has failed, or when it has run. */
-  readonly moment: "ENTRY" | "FAILURE" | "EXIT";
+  /** Index of the step that is entered, left or undone; undefined at the end. */
+  readonly reader: number | undefined;
+  /**
+   * When they are evaluated: before it runs, when an attempt at it has failed, when it has run, in its
+   * compensation, or when the workflow completes.
+   */
+  readonly moment: "ENTRY" | "FAILURE" | "EXIT" | "UNDO" | "END";
   readonly stepIds: readonly string[];
   /** Those of which the output is read. */
   readonly outputs: readonly string[];
   /** Where an output is read without a care whether it is there. */
-  readonly bare: readonly { readonly stepId: string; readonly path: string }[];
+  readonly bare: readonly BareRead[];
   /** JSON pointers of the expressions that read this one of them. */
   readonly where: (stepId: string) => readonly string[];
+}
+
+export interface BareRead {
+  readonly stepId: string;
+  /** JSON pointer of the expression. */
+  readonly path: string;
+  /** The member of the output that is read; undefined: the output. */
+  readonly member?: string;
+}
+
+/** Who evaluates values, and when. */
+export interface Moment extends Pick<StepRead, "reader" | "moment"> {
+  /** Steps of which a condition that the moment has of its own has asked. */
+  readonly told?: readonly string[];
 }
 
 export interface ReadsFound {
@@ -60,18 +77,16 @@ export function valueChecker(outline: Outline, list: ProblemList) {
   const near = nearNames(outline.byId.keys());
 
   /**
-   * @param at The step that is being entered or left, where there is one.
+   * @param at The step that is being entered, left or undone, where there is one.
    * @param around The items that the values are inside of.
    */
-  const checker = (
-    at: Pick<StepRead, "reader" | "moment"> | undefined,
-    { names, roots, guards }: Surroundings,
-  ): Check => {
+  const checker = (at: Moment | undefined, { names, roots, guards }: Surroundings): Check => {
     const take = <T>(path: string, reading: Reading<T>): T | undefined => {
       for (const each of reading.problems) list.add(path + each.at, each.code, each.message);
       for (const each of reading.warnings) list.warn(path + each.at, each.code, each.message);
       const bareOutputs = checkTypes(path, reading, { roots, guards }, list);
-      if (at !== undefined && reading.isCondition === true) noteAsked(asked, at.reader, reading);
+      const asks = reading.isCondition === true && at?.moment !== "UNDO";
+      if (at?.reader !== undefined && asks) noteAsked(asked, at.reader, reading);
       const { steps: stepIds } = reading;
       if (stepIds === undefined || stepIds === "ALL" || stepIds.length === 0) return reading.value;
 
@@ -87,8 +102,10 @@ export function valueChecker(outline: Outline, list: ProblemList) {
       }
       if (at !== undefined) {
         const outputs = reading.parsed?.reads.stepOutputs ?? [];
-        const bare = reading.isCondition === true ? [] : bareOutputs;
-        reads.push({ ...at, stepIds, outputs, bare, where });
+        const { reader, moment, told = [] } = at;
+        const minded = reading.isCondition === true ? stepIds : told;
+        const bare = bareOutputs.filter(({ stepId }) => !minded.includes(stepId));
+        reads.push({ reader, moment, stepIds, outputs, bare, where });
       }
       return reading.value;
     };
@@ -136,8 +153,11 @@ function checkTypes(
     checkKnown(path, parsed, known, wants, list);
     return [];
   }
-  const { shape, mismatches, bareOutputs } = inspect(parsed, roots, guards);
-  const bare = bareOutputs.map(({ stepId, pointer }) => ({ stepId, path: path + pointer }));
+  const { shape, mismatches, bareOutputs, bareMembers } = inspect(parsed, roots, guards);
+  const bare = [...bareOutputs, ...bareMembers].map(({ pointer, ...each }) => ({
+    ...each,
+    path: path + pointer,
+  }));
   const mistaken = new Set<string>();
   for (const { pointer, code, message } of mismatches) {
     if (code === "NEVER_EQUAL") list.warn(path + pointer, code, message);

@@ -39,6 +39,17 @@ describe("a warning", () => {
     onError: names.map((name) => ({ errors: [name], to: "b" })),
   });
 
+  const race = (more: object) => ({
+    stepId: "p",
+    type: "PARALLEL",
+    branches: [
+      { name: "one", steps: [task("x")] },
+      { name: "two", steps: [task("y")] },
+    ],
+    transitions: { default: "use" },
+    ...more,
+  });
+
   type Case = readonly [
     what: string,
     steps: readonly object[],
@@ -315,6 +326,115 @@ describe("a warning", () => {
       ],
       "/steps/0/branches/1/steps/0/input/a",
       "OUTPUT_MAY_BE_MISSING",
+    ],
+    [
+      "an output that one of the ways to the end does not have",
+      [
+        task("a", undefined, {
+          transitions: { conditions: [{ when: "input.q", to: "b" }], default: "c" },
+        }),
+        task("b"),
+        task("c"),
+      ],
+      "/output",
+      "OUTPUT_MAY_BE_MISSING",
+      { output: "${ steps.b.output }" },
+    ],
+    [
+      "an output that an END does not have",
+      [
+        task("a", "b", { onError: [{ errors: ["*"], to: "e" }] }),
+        task("b"),
+        { stepId: "e", type: "END", outcome: "COMPLETED" },
+      ],
+      "/output/x",
+      "OUTPUT_MAY_BE_MISSING",
+      { output: { x: "${ steps.b.output.y }" } },
+    ],
+    [
+      "an output of a branch that may lose",
+      [race({ join: "ANY" }), task("use", undefined, { input: "steps.y.output" })],
+      "/steps/1/input",
+      "OUTPUT_MAY_BE_MISSING",
+    ],
+    [
+      "the member of a branch that may lose",
+      [race({ join: { count: 1 } }), task("use", undefined, { input: "steps.p.output.two" })],
+      "/steps/1/input",
+      "OUTPUT_MAY_BE_MISSING",
+    ],
+    [
+      "an output of a branch that may fail",
+      [
+        race({ onBranchError: "CONTINUE" }),
+        task("use", undefined, { input: { y: "${ steps.y.output.z }" } }),
+      ],
+      "/steps/1/input/y",
+      "OUTPUT_MAY_BE_MISSING",
+    ],
+    [
+      "the member of a branch that may fail, at the end",
+      [race({ onBranchError: "CONTINUE", transitions: undefined })],
+      "/output",
+      "OUTPUT_MAY_BE_MISSING",
+      { output: "${ steps.p.output.two.z }" },
+    ],
+    [
+      "an output of a step that a branch may go past",
+      [
+        {
+          stepId: "p",
+          type: "PARALLEL",
+          branches: [
+            {
+              name: "one",
+              steps: [
+                task("x", undefined, {
+                  transitions: { conditions: [{ when: "input.q", to: "y" }] },
+                }),
+                task("y"),
+              ],
+            },
+          ],
+          transitions: { default: "use" },
+        },
+        task("use", undefined, { input: "steps.y.output" }),
+      ],
+      "/steps/1/input",
+      "OUTPUT_MAY_BE_MISSING",
+    ],
+    [
+      "an output of items that may fail",
+      [
+        {
+          stepId: "m",
+          type: "MAP",
+          items: "[1]",
+          tolerate: 1,
+          steps: [task("i")],
+          transitions: { default: "use" },
+        },
+        task("use", undefined, { input: "steps.i.output" }),
+      ],
+      "/steps/1/input",
+      "OUTPUT_MAY_BE_MISSING",
+    ],
+    [
+      "an output that a compensation may be without",
+      [task("a", "b"), task("b", "c"), task("c")],
+      "/compensationSteps/0/input/c",
+      "OUTPUT_MAY_BE_MISSING",
+      {
+        compensationSteps: [
+          {
+            stepId: "undo_b",
+            compensationFor: "b",
+            type: "TASK",
+            taskId: "noop",
+            input: { a: "${ steps.a.output }", b: "${ steps.b.output }", c: "${ steps.c.output }" },
+          },
+        ],
+      },
     ],
     [
       "a loop that waits and is never left",
