@@ -135,8 +135,10 @@ export function stepExecutionView(step: ListedStep): StepExecutionView {
   return { ...stepView(step), stepId, path, input: json(input), compensates };
 }
 
-/** While it waits for its next attempt, a row already carries that attempt's number. */
-function attemptsMade({ status, attempt }: StepRead): number {
+/** Those that were begun: a row carries the number of the attempt that it waits for. */
+function attemptsMade({ type, status, attempt, startedAt }: StepRead): number {
+  const isNeverBegun = status === "SKIPPED" || (type === "TASK" && startedAt === null);
+  if (isNeverBegun) return 0;
   return status === "RETRYING" ? attempt - 1 : attempt;
 }
 

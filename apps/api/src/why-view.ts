@@ -1,4 +1,5 @@
-import type { NearMissView, WhyReasonView, WhyView } from "@millrace/contract";
+import { isTerminalStatus } from "@millrace/contract";
+import type { InstanceStatus, NearMissView, WhyReasonView, WhyView } from "@millrace/contract";
 import type { NearMiss, Reason, Why } from "@millrace/runtime";
 import { errorView, json, time } from "./views.ts";
 
@@ -15,7 +16,7 @@ export function whyView({ snapshot, at, reasons }: Why): WhyView {
   };
 }
 
-function reasonView(reason: Reason, status: string): WhyReasonView {
+function reasonView(reason: Reason, status: InstanceStatus): WhyReasonView {
   const message = messageOf(reason, status);
   switch (reason.kind) {
     case "ENDED":
@@ -79,7 +80,7 @@ function placeOf({ executionId }: { readonly executionId: string }): string {
   return executionId.replace(/#1$/, "");
 }
 
-function messageOf(reason: Reason, status: string): string {
+function messageOf(reason: Reason, status: InstanceStatus): string {
   switch (reason.kind) {
     case "ENDED":
       return `The instance is ${status}: nothing moves it any more.`;
@@ -104,7 +105,7 @@ function messageOf(reason: Reason, status: string): string {
     case "WORKER_LOST":
       return `Step ${placeOf(reason)} was taken by worker ${reason.workerId ?? "?"}, which is silent; another one takes it over.`;
     case "AWAITED":
-      return `Step ${placeOf(reason)} was running when the instance ended as ${status}; it is awaited until ${time(reason.until) ?? "its end"} before the compensation is planned.`;
+      return awaitedText(reason, status);
     case "RETRYING":
       return `Step ${placeOf(reason)} failed${reason.error === null ? "" : ` with ${reason.error.type}`}; attempt ${reason.attempt} follows at ${time(reason.until) ?? "once"}.`;
     case "DELAY":
@@ -140,7 +141,7 @@ function queuedText(reason: Extract<Reason, { readonly queue: string }>): string
 }
 
 /** Since when is known of the first run alone. */
-function runningText(reason: Extract<Reason, { readonly host: string | null }>): string {
+function runningText(reason: ReasonOf<HeldKind>): string {
   const { workerId, attempt, deliveries, since } = reason;
   const runs = `Step ${placeOf(reason)} runs on worker ${workerId ?? "?"}`;
   const at = time(since) ?? "now";
@@ -177,6 +178,13 @@ function areOf(count: number): string {
   return count === 1 ? "is" : "are";
 }
 
+function awaitedText(reason: ReasonOf<HeldKind>, status: InstanceStatus): string {
+  const until = time(reason.until) ?? "its end";
+  return isTerminalStatus(status)
+    ? `Step ${placeOf(reason)} was running when the instance ended as ${status}; it is awaited until ${until} before the compensation is planned.`
+    : `Step ${placeOf(reason)} was running when its branch was given up; it is awaited until ${until}, so that what it does can be undone. Nothing else waits for it.`;
+}
+
 function limitText({ limitKey, limit, taken, position, queued, since }: ReasonOf<"LIMIT">): string {
   if (position === null) return "The instance has been given a slot, and is about to go on.";
   return `The instance waits since ${since.toISOString()} for a slot under limit ${limitKey}, at place ${position} of ${queued}: ${taken} of ${limit} are taken.`;
@@ -196,6 +204,9 @@ function pausedText({ by, reason, since, until, error, held }: ReasonOf<"PAUSED"
   const holds = waiting.length === 0 ? "" : ` It holds ${waiting.join(", ")}.`;
   return `${by} paused the instance at ${since}, ${end}${why}.${spent}${holds}`;
 }
+
+/** Reasons of steps that a worker has. */
+type HeldKind = "RUNNING" | "WORKER_LOST" | "AWAITED";
 
 type ReasonOf<K extends Reason["kind"]> = Extract<Reason, { kind: K }>;
 

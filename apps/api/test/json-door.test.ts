@@ -80,11 +80,12 @@ test("bytes that are not UTF-8 are refused", () => {
   );
 });
 
-test("a megabyte at the worst is dealt with in well under a second", () => {
+test("a megabyte at the worst takes no time that grows with its square", () => {
   const half = "1e1,".repeat(250_000);
   const startedAt = performance.now();
 
   parse(`[${half}1]`);
 
-  expect(performance.now() - startedAt).toBeLessThan(1_000);
+  // A third of a second by itself; minutes where each number looks at the text again.
+  expect(performance.now() - startedAt).toBeLessThan(20_000);
 });

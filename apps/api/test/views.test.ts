@@ -223,7 +223,12 @@ test("attempts are those that were made: one that is still to come does not coun
 
   expect(steps["ship"]).toMatchObject({ status: "RETRYING", attempts: 1, nextAttemptAt: iso(20) });
   expect(steps["bill"]).toMatchObject({ attempts: 1, workerId: ID, progress: { at: 3 } });
-  expect(steps["pack"]).toMatchObject({ blocked: "task:pack", startedAt: null, output: null });
+  expect(steps["pack"]).toMatchObject({
+    blocked: "task:pack",
+    startedAt: null,
+    output: null,
+    attempts: 0,
+  });
 });
 
 test("a step that has run several times shows its latest execution", () => {

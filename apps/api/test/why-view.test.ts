@@ -41,6 +41,29 @@ test("where others run in all such processes it names those of its own tenant, a
   );
 });
 
+test("a step that is awaited says what for: a compensation, or its own, should it come to that", () => {
+  const awaited = {
+    kind: "AWAITED",
+    stepId: "charge",
+    executionId: "charge#1",
+    isCompensation: false,
+    taskId: "pay",
+    since: at,
+    deliveries: 1,
+    workerId: "w1",
+    host: null,
+    attempt: 1,
+    until: at,
+  } as const satisfies Reason;
+
+  expect(reasonOf(awaited, "CANCELLED").message).toBe(
+    "Step charge was running when the instance ended as CANCELLED; it is awaited until 2026-03-01T12:00:00.000Z before the compensation is planned.",
+  );
+  expect(reasonOf(awaited, "WAITING_FOR_EVENT").message).toBe(
+    "Step charge was running when its branch was given up; it is awaited until 2026-03-01T12:00:00.000Z, so that what it does can be undone. Nothing else waits for it.",
+  );
+});
+
 test("a step that is run again does not claim the time of its first run, or of its first queue", () => {
   const common = { stepId: "charge", executionId: "charge#1", isCompensation: false } as const;
   const task = { ...common, taskId: "pay", since: at, deliveries: 2 };
@@ -68,8 +91,8 @@ test("of a step that ended its workers, and has no process, it says both", () =>
   );
 });
 
-function reasonOf(reason: Reason) {
-  const snapshot = { id: "i", version: 1, status: "RUNNING" } as Snapshot;
+function reasonOf(reason: Reason, status: Snapshot["status"] = "RUNNING") {
+  const snapshot = { id: "i", version: 1, status } as Snapshot;
   const [view] = whyView({ snapshot, at, reasons: [reason] }).reasons;
   if (view === undefined) throw new Error("no reason");
   return view;

@@ -114,7 +114,6 @@ export function cancelChild(
   // Started in this same turn it never comes to be, unless its end is awaited.
   if (!isAwaited && turn.children.delete(startKey(childId))) return;
   const { cancellation } = turn.state;
-  const { compensateOnFailure, compensationSteps } = turn.definition;
   turn.children.set(`cancel ${childId}`, {
     kind: "cancelChild",
     path,
@@ -122,7 +121,6 @@ export function cancelChild(
     attempt,
     childId,
     reason: cancellation === null ? reason : cancellation.reason,
-    shouldCompensate:
-      cancellation?.shouldCompensate ?? (compensateOnFailure || compensationSteps.size === 0),
+    shouldCompensate: cancellation?.shouldCompensate ?? turn.definition.childrenCompensate,
   });
 }

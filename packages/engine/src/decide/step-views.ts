@@ -122,11 +122,12 @@ function stepView(turn: Turn, read: ExecutionRead): StepView {
     status,
     ...(output !== undefined && { output }),
     ...(error !== null && { error: { ...error } }),
-    attempts: attemptsMade(status, attempt),
+    attempts: status === "PENDING" ? attempt - 1 : attemptsMade(status, attempt),
   };
 }
 
-/** While it waits for its next attempt, a row already carries that attempt's number. */
+/** While it waits for its next attempt, a row already carries that attempt's number; one that is skipped has none. */
 export function attemptsMade(status: StepStatus, attempt: number): number {
+  if (status === "SKIPPED") return 0;
   return status === "RETRYING" ? attempt - 1 : attempt;
 }

@@ -93,6 +93,7 @@ export function compileDefinition(document: WorkflowDefinition, version: number)
     compensationSteps: new Map(compensations.map((step) => [step.stepId, step])),
     compensationFor: new Map(compensations.map((step) => [step.compensationFor, step])),
     compensateOnFailure: document.compensateOnFailure ?? compensations.length > 0,
+    childrenCompensate: document.compensateOnFailure ?? true,
     cancellationTriggers: (document.cancellationTriggers ?? []).map(compileTrigger),
     startTriggers: (document.startTriggers ?? []).map(compileStartTrigger),
     variables: inStoredOrder(document.variables ?? {}) as JsonObject,

@@ -23,6 +23,8 @@ export interface Definition {
   /** By the id of the step that they undo. */
   readonly compensationFor: ReadonlyMap<string, CompensationStep>;
   readonly compensateOnFailure: boolean;
+  /** Children that are stopped by a failure undo what they did: unless the definition says otherwise. */
+  readonly childrenCompensate: boolean;
   readonly cancellationTriggers: readonly CancellationTrigger[];
   readonly startTriggers: readonly StartTrigger[];
   readonly variables: { readonly [name: string]: Json };

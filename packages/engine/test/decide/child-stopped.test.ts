@@ -50,15 +50,11 @@ describe("a step that is stopped", () => {
     );
   });
 
-  test("by a failure that undoes nothing has its child undo nothing either", () => {
-    const simulation = simulate(
-      define(
-        both({
-          compensateOnFailure: false,
-          compensationSteps: [{ stepId: "unpack", compensationFor: "pack" }],
-        }),
-      ),
-    );
+  test.each([
+    { compensationSteps: [{ stepId: "unpack", compensationFor: "pack" }] },
+    { compensationSteps: [] },
+  ])("by a failure that undoes nothing has its child undo nothing either", (undone) => {
+    const simulation = simulate(define(both({ compensateOnFailure: false, ...undone })));
     simulation.start();
 
     const { commands } = simulation.fail("pack");

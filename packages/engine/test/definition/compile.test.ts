@@ -48,6 +48,7 @@ describe("order_processing", () => {
       priority: 0,
       variables: {},
       compensateOnFailure: true,
+      childrenCompensate: true,
       output: undefined,
       timeout: undefined,
       retry: {},
