@@ -25,9 +25,13 @@ export function requestCancel(
 }
 
 /** One that has FAILED is abandoned: what was not undone is undone now, if it is wished. */
-export function canCancel(snapshot: Snapshot): boolean {
-  const { status } = snapshot;
-  return !isTerminal(status) || (status === "FAILED" && isSettled(snapshot));
+export function canCancel({ status }: Snapshot): boolean {
+  return !isTerminal(status) || status === "FAILED";
+}
+
+/** It may still begin to be undone. */
+export function isUndoable(snapshot: Snapshot): boolean {
+  return canCancel(snapshot) && (!isTerminal(snapshot.status) || isSettled(snapshot));
 }
 
 export function triggerCancel(

@@ -24,8 +24,6 @@ export function closeTurn(turn: Turn): Decision {
   if (turn.deadLetter !== undefined) commands.push(turn.deadLetter);
   if (turn.settled) commands.push({ kind: "settle" }, ...reportOfEnd(turn));
   const changed = turn.entries.length > 0 || commands.length > 0 || turn.updates.size > 0;
-  // Of one that has ended it stays to be seen how much there was to do; a retry counts anew.
-  if (!isTerminal(turn.state.status)) turn.state.begunItems -= turn.lostItems;
   // The turn is over, so that its state need not be copied.
   if (changed) turn.state.version = turn.before.version + 1;
   return {

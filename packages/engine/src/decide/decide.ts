@@ -72,7 +72,14 @@ function follow(turn: Turn, act: () => void, since?: string): void {
   act();
   walk(turn);
   completeIfDone(turn);
+  forgetLostItems(turn);
   updateStatus(turn, since);
+}
+
+/** Of an instance that has ended it stays to be seen how much there was to do; a retry counts anew. */
+function forgetLostItems(turn: Turn): void {
+  if (!isTerminal(turn.state.status)) turn.state.begunItems -= turn.lostItems;
+  turn.lostItems = 0;
 }
 
 function applyHeld(turn: Turn, held: Held): void {

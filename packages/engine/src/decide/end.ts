@@ -1,5 +1,6 @@
 import type { Json } from "@millrace/expressions";
 import type { Cancellation, LiveExecution, WorkflowError } from "../state/snapshot.ts";
+import { isSettled } from "../state/snapshot.ts";
 import { isTerminal } from "../state/status.ts";
 import { beginCompensation, noteInFlight } from "./compensate.ts";
 import { keepDeadLetter, openDeadLetter, resolveDeadLetter } from "./dead-letter.ts";
@@ -73,19 +74,26 @@ export function failPoisoned(turn: Turn, execution: LiveExecution, error: Workfl
 }
 
 export function cancelInstance(turn: Turn, cancellation: Cancellation): void {
-  const { shouldCompensate, requestedBy } = cancellation;
   turn.state.cancellation = cancellation;
+  // What is being undone already goes on being undone.
+  if (isTerminal(turn.state.status) && !isSettled(turn.state)) return giveUp(turn, cancellation);
+  const { shouldCompensate, requestedBy } = cancellation;
   resolveDeadLetter(turn, "DISCARDED", requestedBy, cancellation.reason);
   stopLive(turn, "the instance was cancelled", shouldCompensate);
   closeTriggers(turn, { unheard: false });
-  changeStatus(turn, "CANCELLED");
   // One that is abandoned had settled.
   turn.settled = false;
   turn.state.completedAt = null;
+  giveUp(turn, cancellation);
+  compensateOrSettle(turn, shouldCompensate);
+}
+
+function giveUp(turn: Turn, cancellation: Cancellation): void {
+  changeStatus(turn, "CANCELLED");
   turn.state.error = null;
   turn.state.failedAt = null;
-  note(turn, { type: "workflow.cancelled", actor: requestedBy, data: { ...cancellation } });
-  compensateOrSettle(turn, shouldCompensate);
+  const { requestedBy: actor } = cancellation;
+  note(turn, { type: "workflow.cancelled", actor, data: { ...cancellation } });
 }
 
 function compensateOrSettle(turn: Turn, compensating: boolean): void {

@@ -2,7 +2,7 @@ import type { Json } from "@millrace/expressions";
 import type { Signal } from "../state/signal.ts";
 import type { JsonObject } from "../state/snapshot.ts";
 import { inStoredOrder } from "../state/stored-order.ts";
-import { canCancel } from "./cancel.ts";
+import { isUndoable } from "./cancel.ts";
 import { intervene } from "./pause.ts";
 import { note } from "./turn.ts";
 import type { Turn } from "./turn.ts";
@@ -20,8 +20,8 @@ export function patchVariables(
   }: Extract<Signal, { kind: "variablesPatched" }>,
 ): void {
   const { state } = turn;
-  // What may be cancelled may be changed: it moves on, or could be retried.
-  if (!canCancel(state) || !intervene(turn, intervention)) return;
+  // It moves on, or could be retried.
+  if (!isUndoable(state) || !intervene(turn, intervention)) return;
   if (patch !== null) {
     state.variables = inStoredOrder(mergePatch(state.variables, patch)) as JsonObject;
   }

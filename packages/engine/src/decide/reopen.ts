@@ -113,6 +113,7 @@ export function countOn(turn: Turn, rows: readonly ExecutionRead[]): void {
   state.iterations = iterations;
   state.countedSteps = [...counted];
   // What is neither is an item that has settled; beside it only what is live is still to do.
+  turn.lostItems = 0;
   state.begunItems = Object.values(state.live).reduce(
     (items, execution) => items + unsettledItems(execution),
     state.completedSteps - counted.size,

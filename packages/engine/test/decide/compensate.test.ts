@@ -90,6 +90,31 @@ test("a failure compensates unless the definition says otherwise", () => {
   expect(without.snapshot).toMatchObject({ status: "FAILED", compensation: null });
 });
 
+test("a first cancel while a failure is being undone is one: what is under way goes on, once", () => {
+  const simulation = saga({ c: { retry: { maxAttempts: 1 } } });
+  simulation.succeed("a");
+  simulation.succeed("b");
+  simulation.fail("c");
+  simulation.succeed("undo_b");
+
+  const { commands, inserts } = simulation.cancel();
+  const again = simulation.cancel();
+  simulation.succeed("undo_a");
+
+  expect([commands, inserts, again.inserts]).toEqual([[], [], []]);
+  expect(again.snapshot.version).toBe(simulation.snapshot.version - 1);
+  expect(simulation.snapshot).toMatchObject({
+    status: "CANCELLED",
+    error: null,
+    cancellation: { source: "API", shouldCompensate: true },
+    compensation: {
+      status: "COMPLETED",
+      plan: ["undo_b", "undo_a"],
+      completed: ["undo_b", "undo_a"],
+    },
+  });
+});
+
 test("in a loop every completed execution is undone, each with its own output", () => {
   const simulation = simulate(
     define({
