@@ -123,6 +123,28 @@ describe("at registration", () => {
     ]);
   });
 
+  test("input that its inputSchema refuses is an error where its version is named, else a warning", async () => {
+    await register({
+      ...echo("c_strict"),
+      inputSchema: { type: "object", properties: { z: { type: "number" } }, required: ["z"] },
+    });
+    const given = (input: unknown, more: object = {}) =>
+      validate({ id: "p_given", steps: [child("c_strict", { input, ...more })] });
+    const version = 1;
+
+    expect((await given({})).warnings).toMatchObject([
+      { path: "/steps/0/input", code: "CHILD_INPUT" },
+    ]);
+    expect((await given({}, { version })).errors).toMatchObject([
+      { path: "/steps/0/input", code: "TYPE_MISMATCH" },
+    ]);
+    expect((await given({ z: "text" }, { version })).errors).toMatchObject([
+      { path: "/steps/0/input/z", code: "TYPE_MISMATCH" },
+    ]);
+    expect((await given({ z: "${ input.z }" }, { version })).warnings).toEqual([]);
+    expect((await given(undefined, { version })).warnings).toEqual([]);
+  });
+
   test("a workflow that waits for itself by way of others is refused, unless it may not come to it", async () => {
     await register({ id: "r_b", steps: [child("r_c")] }, { id: "r_c", steps: [child("r_a")] });
     const awaiting = (more: object) => ({

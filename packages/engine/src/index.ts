@@ -93,6 +93,7 @@ export {
 export type { Duration } from "./definition/duration.ts";
 export { executionOfWait, isInItem, pathOfStep, stepIdOf } from "./definition/paths.ts";
 export { inStoredOrder } from "./state/stored-order.ts";
+export { childInputProblems } from "./definition/check-start-input.ts";
 export { childWorkflowsOf } from "./definition/child-workflows.ts";
 export type { ChildWorkflow } from "./definition/child-workflows.ts";
 export { compileDefinition } from "./definition/compile.ts";

@@ -16,6 +16,7 @@ import type { Check, StepContext, Surroundings, ValuesFound } from "./value-chec
 import { quote, valueChecker } from "./value-checker.ts";
 import {
   isRoot,
+  looksEvaluated,
   namesOfItem,
   readCondition,
   readDuration,
@@ -154,6 +155,7 @@ function checkStep(step: StepOutline, context: StepContext): void {
       for (const key of ["output", "error", "reason"]) {
         entering.json(`${path}/${key}`, fields[key], readValue);
       }
+      checkEndFields(step, list);
       break;
     case "PARALLEL":
       checkBranches(step, list);
@@ -195,6 +197,19 @@ function choicesOf({ fields, path }: StepOutline) {
     otherPath: `${path}/default`,
     mayBeSkipped: fields["condition"] !== undefined,
   };
+}
+
+/** What an END gives beside its outcome, which each has a field of its own for. */
+const endFields = { COMPLETED: "output", FAILED: "error", CANCELLED: "reason" } as const;
+
+function checkEndFields({ fields, path }: StepOutline, list: ProblemList): void {
+  const { outcome } = fields;
+  if (outcome !== "COMPLETED" && outcome !== "FAILED" && outcome !== "CANCELLED") return;
+  for (const key of Object.values(endFields)) {
+    if (fields[key] === undefined || key === endFields[outcome]) continue;
+    const message = `"${key}" has no effect on an END that is ${outcome}, which takes "${endFields[outcome]}"`;
+    list.warn(`${path}/${key}`, "NO_EFFECT", message);
+  }
 }
 
 function checkBranches({ fields, path }: StepOutline, list: ProblemList): void {
@@ -298,10 +313,16 @@ function checkInitialVariables(variables: Fields, check: Check, list: ProblemLis
   for (const [name, value] of Object.entries(variables)) {
     const at = below("/variables", name);
     check.text(at, name, readVariableName);
-    if (!quote(value).includes("${")) continue;
-    const message = `initial variables are taken as they are, and this one holds "\${"; set it in a SET step`;
+    if (!textsIn(value).some(looksEvaluated)) continue;
+    const message = `initial variables are taken as they are, and this one holds an expression; set it in a SET step`;
     list.warn(at, "NOT_EVALUATED", message);
   }
+}
+
+function textsIn(value: unknown): readonly string[] {
+  if (typeof value === "string") return [value];
+  if (typeof value !== "object" || value === null) return [];
+  return [...Object.keys(value), ...Object.values(value).flatMap(textsIn)];
 }
 
 /** Clocks of every step that takes time, and those of one that a worker runs. */

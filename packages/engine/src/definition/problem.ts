@@ -61,6 +61,7 @@ export const definitionWarningCodes = {
   WAIT_WITHOUT_TIMEOUT: "a wait that may last for ever",
   ENDLESS_CYCLE: "a loop that waits and that nothing ends",
   UNKNOWN_WORKFLOW: "a child workflow that is not registered yet",
+  CHILD_INPUT: "an input that the latest version of the child workflow refuses",
   UNKNOWN_CALENDAR: "a calendar that is not there yet",
   NEVER_TAKEN: "a transition, choice, default or error handler that is never taken",
   OVERLAPPING: "two conditions that are both true for some numbers, neither of them for all",

@@ -80,15 +80,17 @@ export function shapeOfSchema(schema: unknown): Shape {
     const required = new Set(
       itemsOf(fields["required"]).filter((name) => typeof name === "string"),
     );
-    const isOpen =
-      fields["additionalProperties"] !== false ||
-      Object.keys(fieldsOf(fields["patternProperties"])).length > 0;
+    const patterns = Object.keys(fieldsOf(fields["patternProperties"]));
+    const mayMatch = patterns.every((pattern) => plainPattern.test(pattern))
+      ? patterns.map((pattern) => new RegExp(pattern, "u"))
+      : undefined;
+    const isOpen = fields["additionalProperties"] !== false || mayMatch === undefined;
     const names = [...new Set([...Object.keys(properties), ...required])];
     if (isOpen && names.length === 0) return undefined;
     return {
       names,
       member: remembered((key) => {
-        const others = isOpen ? anything : absent;
+        const others = isOpen || mayMatch.some((pattern) => pattern.test(key)) ? anything : absent;
         const shape = Object.hasOwn(properties, key) ? shapeOf(properties[key], []) : others;
         return required.has(key) ? both(shape, present) : optional(shape);
       }),
@@ -103,6 +105,9 @@ export function shapeOfSchema(schema: unknown): Shape {
 
   return shapeOf(schema, []);
 }
+
+/** Patterns of names that are matched in no time: others are taken to match any name. */
+const plainPattern = /^\^?[\w-]*\$?$/;
 
 /** Of `enum` and `const`; undefined where anything else than plain values is among them. */
 function plainValues(fields: Fields): readonly PlainValue[] | undefined {

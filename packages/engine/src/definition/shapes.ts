@@ -1,5 +1,5 @@
 import type { Roots, Shape } from "@millrace/expressions";
-import { anything, listOf, objectOf, ofType, oneOf, optional } from "@millrace/expressions";
+import { anything, either, listOf, objectOf, ofType, oneOf, optional } from "@millrace/expressions";
 import { instanceChanges, stepChanges } from "../state/status.ts";
 import type { Outline, StepOutline } from "./outline.ts";
 import { fieldsOf, itemsOf, textOf } from "./outline.ts";
@@ -47,7 +47,19 @@ const instanceFields: Roots = {
   userId: ofType("string", "null", "undefined"),
   createdAt: ofType("string"),
   startedAt: ofType("string", "null"),
-  cancellation: anything,
+  cancellation: optional(
+    either(
+      ofType("null"),
+      objectOf({
+        reason: ofType("string", "null"),
+        requestedBy: ofType("string"),
+        requestedAt: ofType("string"),
+        source: oneOf("API", "EVENT", "PARENT", "END"),
+        eventId: ofType("string", "undefined"),
+        shouldCompensate: ofType("boolean"),
+      }),
+    ),
+  ),
 };
 
 /** Members that an event does not have are found by the expressions themselves. */
@@ -56,17 +68,14 @@ const eventShape = objectOf(
   anything,
 );
 
-const errorShape = objectOf(
-  {
-    kind: ofType("string"),
-    type: ofType("string"),
-    message: ofType("string"),
-    stepId: ofType("string", "null"),
-    attempt: ofType("number", "null"),
-    details: anything,
-  },
-  anything,
-);
+const errorShape = objectOf({
+  kind: ofType("string"),
+  type: ofType("string"),
+  message: ofType("string"),
+  stepId: ofType("string", "null"),
+  attempt: ofType("number", "null"),
+  details: anything,
+});
 
 function stepShape(step: StepOutline): Shape {
   return objectOf({
@@ -80,6 +89,8 @@ function stepShape(step: StepOutline): Shape {
 function outputShape({ type, fields }: StepOutline): Shape {
   if (type === "EVENT_WAIT") return fields["mode"] === "ALL" ? anything : waitOutput;
   if (type === "EMIT_EVENT") return emittedOutput;
+  // They take time or decide, and give nothing.
+  if (type === "DELAY" || type === "CHOICE" || type === "SET") return ofType("null", "undefined");
   if (type === "MAP") return optional(listOf(() => anything));
   if (type !== "PARALLEL") return anything;
   const names = itemsOf(fields["branches"]).flatMap((each) => textOf(fieldsOf(each)["name"]) ?? []);

@@ -65,6 +65,14 @@ const noNames: Names = [];
 
 export const defaultItemName = "item";
 
+/** Whether a text would be an expression where values may hold some: one in `${…}`, or a bare path. */
+export function looksEvaluated(text: string): boolean {
+  return (
+    text.includes("${") ||
+    parseSoundParts(text, { barePaths: true, roots }).template.reads.roots.length > 0
+  );
+}
+
 /** A name that is taken in every expression, or inside every MAP. */
 export function isRoot(name: string): boolean {
   return [...roots, "event", "index"].includes(name);
@@ -160,6 +168,11 @@ function readDurationAs<D extends object>(
     const known = knownValue(value);
     const problem = known && durationProblem(known.value, parse);
     if (problem !== undefined) return faulty("BAD_DURATION", problem);
+    const alien = /[^PYMWDTHS\d.]+/.exec(withStandIns(text, names, "") ?? "")?.[0];
+    if (known === undefined && alien !== undefined) {
+      const why = `holds ${quote(alien)}, which no ISO-8601 duration does, as in PT5M`;
+      return faulty("BAD_DURATION", `${quote(text)} ${why}`);
+    }
     return { ...rest, wants: "string", value: { template: value } };
   }
   const duration = parse(text);
@@ -426,10 +439,10 @@ function textsOf(value: Json): readonly { readonly at: string; readonly text: st
 }
 
 /**
- * The text with what each `${…}` comes to, and one letter for it where nobody knows; undefined where
+ * The text with what each `${…}` comes to, and something else for it where nobody knows; undefined where
  * the end of an expression is not found soon.
  */
-function withStandIns(text: string, names: Names): string | undefined {
+function withStandIns(text: string, names: Names, unknown = "x"): string | undefined {
   let result = "";
   let position = 0;
   for (;;) {
@@ -438,7 +451,7 @@ function withStandIns(text: string, names: Names): string | undefined {
     const found = expressionAt(text, opening + 2, names);
     if (found === undefined) return undefined;
     const { value } = knownValue(found.expression) ?? {};
-    result += `${text.slice(position, opening)}${typeof value === "string" ? value : "x"}`;
+    result += `${text.slice(position, opening)}${typeof value === "string" ? value : unknown}`;
     position = found.end;
   }
 }

@@ -467,6 +467,25 @@ describe("a warning", () => {
       "INTERVAL_CAPPED",
     ],
     [
+      "the output of an END that fails",
+      [{ stepId: "e", type: "END", outcome: "FAILED", output: 1 }],
+      "/steps/0/output",
+      "NO_EFFECT",
+    ],
+    [
+      "the error of an END that completes",
+      [{ stepId: "e", type: "END", outcome: "COMPLETED", error: "no" }],
+      "/steps/0/error",
+      "NO_EFFECT",
+    ],
+    [
+      "a bare path among the initial variables",
+      [task("a")],
+      "/variables/x",
+      "NOT_EVALUATED",
+      { variables: { x: ["workflow.input.q"] } },
+    ],
+    [
       "an expression among the initial variables",
       [task("a")],
       "/variables/x",

@@ -1,4 +1,4 @@
-import { childWorkflowsOf } from "@millrace/engine";
+import { childInputProblems, childWorkflowsOf } from "@millrace/engine";
 import type { ChildWorkflow } from "@millrace/engine";
 import { getDefinition } from "@millrace/store";
 import type { DefinitionDocument } from "@millrace/store";
@@ -59,7 +59,12 @@ export async function checkChildren(
     const { path, workflowId, version } = child;
     // The checker of single documents has seen to those that name it themselves.
     if (workflowId === id && version === undefined) continue;
-    if ((await load(child)) === undefined) {
+    const found = await load(child);
+    const refused = found ? childInputProblems(document, child, found.inputSchema) : [];
+    // The latest version may be another one by the time it is started.
+    if (version !== undefined) problems.push(...refused);
+    else warnings.push(...refused.map((each) => ({ ...each, code: "CHILD_INPUT" })));
+    if (found === undefined) {
       const message = `no workflow ${nameOf(workflowId, version)} is registered yet; the step fails unless it is when it starts`;
       warnings.push({ path, code: "UNKNOWN_WORKFLOW", message });
     }
