@@ -228,8 +228,8 @@ describe("input", () => {
   test("leaves out a key without a value, and is null where it has none at all", () => {
     const simulation = done(
       saga({
-        undo_c: { input: { reason: "workflow.instance.cancellation.missing", n: 1 } },
-        undo_b: { input: "workflow.instance.cancellation.missing" },
+        undo_c: { input: { reason: "workflow.instance.cancellation.eventId", n: 1 } },
+        undo_b: { input: "workflow.instance.cancellation.eventId" },
       }),
     );
 
