@@ -94,21 +94,45 @@ function checkCompensationPairs(outline: Outline, near: NearName, list: ProblemL
   }
 }
 
-/** One step of a task has an effect that is undone, and so likely has any other of the same task. */
+/**
+ * A task that nothing undoes, where what others do is undone: one that has done its work stays done when a
+ * later step fails or the workflow is cancelled.
+ */
 function warnOfUncompensated(outline: Outline, list: ProblemList): void {
-  const undone = new Set(outline.compensationSteps.map((step) => step.compensationFor));
+  const { steps, byId, compensationSteps } = outline;
+  const undone = new Set(compensationSteps.map((step) => step.compensationFor));
+  if (![...undone].some((stepId) => stepId !== undefined && byId.has(stepId))) return;
   const taskOf = ({ fields }: StepOutline): string | undefined => textOf(fields["taskId"]);
   const undoneTasks = new Map<string, string>();
-  for (const step of outline.steps) {
+  for (const step of steps) {
     const taskId = step.type === "TASK" && undone.has(step.stepId) ? taskOf(step) : undefined;
     if (taskId !== undefined) undoneTasks.set(taskId, step.stepId ?? "");
   }
-  for (const step of outline.steps) {
-    const other = step.type === "TASK" ? undoneTasks.get(taskOf(step) ?? "") : undefined;
-    if (other === undefined || undone.has(step.stepId) || onlyReads(step)) continue;
-    const message = `${quote(step.stepId ?? "the step")} runs the same task as ${quote(other)}, which a compensation step undoes, and nothing undoes this one; add a compensation step for it`;
-    list.warn(step.path, "UNCOMPENSATED", message);
+  for (const step of steps) {
+    if (step.type !== "TASK" || undone.has(step.stepId) || onlyReads(step)) continue;
+    const name = quote(step.stepId ?? "the step");
+    const other = undoneTasks.get(taskOf(step) ?? "");
+    if (other !== undefined) {
+      const message = `${name} runs the same task as ${quote(other)}, which a compensation step undoes, and nothing undoes this one; add a compensation step for it`;
+      list.warn(step.path, "UNCOMPENSATED", message);
+    } else if (isFollowed(step, outline)) {
+      const message = `what ${name} has done stays done when a later step fails or the workflow is cancelled, and other steps are undone then; add a compensation step for it, unless it has no effect to undo`;
+      list.warn(step.path, "UNCOMPENSATED", message);
+    }
   }
+}
+
+/** Something can still fail when the step has completed: one that comes after it, or runs beside it. */
+function isFollowed({ edges, parent }: StepOutline, outline: Outline): boolean {
+  const { steps, byId } = outline;
+  const leads = edges.some(({ kind, to }) => {
+    const { type = "END" } = byId.get(to) ?? {};
+    return (kind === "default" || kind === "condition") && type !== "END";
+  });
+  const around = steps[parent ?? -1];
+  if (leads || around === undefined) return leads;
+  const isAlone = around.type === "PARALLEL" && itemsOf(around.fields["branches"]).length < 2;
+  return !isAlone || isFollowed(around, outline);
 }
 
 const withoutEffect: ReadonlySet<string> = new Set(["noop", "echo", "fail", "sleep"]);
