@@ -128,6 +128,27 @@ test("a process that cannot start fails the whole, with what it said", async () 
   expect(pids.filter(isRunning)).toEqual([]);
 });
 
+test("what is called off while its processes start is stopped, also one that hears nothing", async () => {
+  const services = await testServices();
+  const pids: number[] = [];
+  const calledOff = new AbortController();
+  const opening = openStack({
+    dataDir,
+    programs,
+    ...services,
+    env: { FAKE_BLOCKED: "1" },
+    signal: calledOff.signal,
+    onEvent: ({ kind, pid }) => {
+      if (kind === "started") pids.push(pid);
+      else if (kind === "ready") calledOff.abort(new Error("called off"));
+    },
+  });
+
+  await expect(opening).rejects.toThrow("called off");
+  expect(pids).toHaveLength(4);
+  expect(pids.filter(isRunning)).toEqual([]);
+});
+
 test("when the process that opened the stack is killed, nothing of it stays behind", async () => {
   const devstack = resolve(import.meta.dirname, "../../packages/devstack/dist/index.js");
   const script = `

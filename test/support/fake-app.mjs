@@ -11,6 +11,11 @@ if (process.env.FAKE_EXIT) {
   process.exit(Number(process.env.FAKE_EXIT));
 }
 
+// It hears nothing from its first line on.
+if (process.env.FAKE_BLOCKED === "1" && !PORT) {
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);
+}
+
 const endsWithinMs = Number(process.env.FAKE_ENDS_WITHIN_MS) || undefined;
 const ready = () => process.send({ kind: "ready", endsWithinMs });
 

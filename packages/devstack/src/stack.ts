@@ -52,6 +52,8 @@ export interface StackOptions {
   /** `files` when absent, below the data folder. */
   readonly output?: StackOutput;
   readonly onEvent?: (event: StackEvent) => void;
+  /** Aborted when it is to be given up before it is ready. */
+  readonly signal?: AbortSignal;
   /** What runs instead of the apps of this repository; for tests of the stack itself. */
   readonly programs?: Readonly<Record<Role, string>>;
 }
@@ -79,7 +81,7 @@ export interface Stack {
 /**
  * Starts everything, in the order of dependence, and returns when all of it is ready.
  *
- * @throws When something does not start; what had started by then is stopped again.
+ * @throws When something does not start, or `signal` is aborted; what had started by then is stopped again.
  */
 export async function openStack(options: StackOptions): Promise<Stack> {
   const dataDir = resolve(options.dataDir);
@@ -104,7 +106,9 @@ export async function openStack(options: StackOptions): Promise<Stack> {
       options.queueBackend === "postgres" ? undefined : (options.redisUrl ?? redis?.url);
     const queueBackend = redisUrl === undefined ? "postgres" : "redis";
 
+    options.signal?.throwIfAborted();
     await migrate(databaseUrl);
+    options.signal?.throwIfAborted();
 
     const ports = await apiPorts(options);
     const env = {
@@ -175,6 +179,7 @@ function plan(
     output: options.output ?? "files",
     isRestarted: options.isRestarted ?? true,
     onEvent: options.onEvent ?? (() => {}),
+    signal: options.signal,
   };
   const several = (role: Role, count: number): ProcessPlan[] =>
     Array.from({ length: count }, (_, index) => ({

@@ -36,6 +36,8 @@ export interface ProcessPlan {
   /** Waits beyond the message `ready`; aborted when the process ends. */
   readonly waitForMore?: (signal: AbortSignal) => Promise<void>;
   readonly onEvent: (event: StackEvent) => void;
+  /** Aborted when nobody waits for it to be ready any more. */
+  readonly signal?: AbortSignal | undefined;
 }
 
 /** One place in the stack, and the process that fills it now. */
@@ -55,15 +57,19 @@ export interface SupervisedProcess {
  * A process says that it is ready with `process.send?.({ kind: "ready", endsWithinMs })`, the time that it
  * takes at most to end when it is asked to, where that is not 15 s.
  *
- * @throws When the first process ends, or is not ready in a minute; with the end of its output.
+ * @throws When the first process ends, or is not ready in a minute; with the end of its output. The reason
+ *   of `signal`, where that was aborted meanwhile.
  */
 export async function supervise(plan: ProcessPlan): Promise<SupervisedProcess> {
   const stopping = new AbortController();
   let current: Run | undefined = await start(plan);
 
-  const first = await Promise.race([current.ready, current.child.exited, minutePassed()]);
+  const { ready, child } = current;
+  const first = await Promise.race([ready, child.exited, minutePassed(), calledOff(plan.signal)]);
   if (first !== "ready") {
-    await current.child.stop();
+    // It has nothing to bring to an end, and what blocks it from its first line on hears nothing.
+    await child.stop(startingGraceMs);
+    plan.signal?.throwIfAborted();
     const reason =
       first === "late" ? "was not ready within a minute" : `ended (${describe(first)})`;
     throw new Error(`${plan.name} ${reason}; it said:\n${current.lastOutput()}`);
@@ -174,10 +180,19 @@ async function minutePassed(): Promise<"late"> {
   return sleep(60_000, "late" as const, { ref: false });
 }
 
+async function calledOff(signal: AbortSignal | undefined): Promise<"late"> {
+  return new Promise((resolve) => {
+    if (signal?.aborted === true) resolve("late");
+    signal?.addEventListener("abort", () => resolve("late"), { once: true });
+  });
+}
+
 function describe({ code, signal }: Exit): string {
   return signal === null ? `exit code ${code}` : signal;
 }
 
+/** Patience with the end of a process that is not ready yet. */
+const startingGraceMs = 2_000;
 /** A worker uses it to let its running steps come to an end. */
 const usualEndMs = 15_000;
 /** A process ends itself in its time; only one that does not is killed. */

@@ -85,7 +85,9 @@ export const demo: Command = defineCommand({
         tasks: [orderTasksFolder],
         // Tasks that wait to be cancelled need not be waited for when the demo is broken off.
         env: { ...OWN_SETTINGS, MILLRACE_GRACE: "PT1S" },
+        signal: interrupt.signal,
       });
+      if (stack === undefined) return interrupt.exitCode();
       try {
         say(`Ready after ${durationText(performance.now() - began)}: ${stack.apiUrl}`);
         say(`Queue: ${queueText(stack, queue.reason)}`);

@@ -66,6 +66,7 @@ export const dev: Command = defineCommand({
     const queue = queueChoice(context.settings);
     say(`Starting Millrace in ${dataDir} …`);
     const interrupt = listenForInterrupt(() => output.note("Stopping at once."));
+    const starting = watchStart(output, dataDir);
     try {
       const isRestarted = !options["no-restart"];
       const stack = await startStack({
@@ -77,8 +78,17 @@ export const dev: Command = defineCommand({
         workers,
         tasks,
         isRestarted,
-        onEvent: (event) => tell(output, event, interrupt.signal),
+        onEvent: (event) => {
+          starting.note(event);
+          tell(output, event, interrupt.signal);
+        },
+        signal: interrupt.signal,
       });
+      starting.end();
+      if (stack === undefined) {
+        say("Stopped before it was ready.");
+        return EXIT.done;
+      }
       const stopReviving = isRestarted ? reviveServers(stack, output.note) : async () => {};
       try {
         if (!interrupt.signal.aborted) {
@@ -94,10 +104,29 @@ export const dev: Command = defineCommand({
       say("Stopped.");
       return EXIT.done;
     } finally {
+      starting.end();
       interrupt.dispose();
     }
   },
 });
+
+/** Says what is waited for where the start takes long: a task module, say, that never comes to its end. */
+function watchStart(output: Output, dataDir: string) {
+  const awaited = new Set<string>();
+  const timer = setTimeout(() => {
+    const names = [...awaited].join(", ") || "Postgres or Redis";
+    output.note(`Still waiting for ${names}; see ${join(dataDir, "logs")}.`);
+  }, LONG_START_MS);
+  return {
+    note({ kind, name }: StackEvent): void {
+      if (kind === "started") awaited.add(name);
+      else if (kind === "ready") awaited.delete(name);
+    },
+    end: () => clearTimeout(timer),
+  };
+}
+
+const LONG_START_MS = 10_000;
 
 /** Before anything else is started: the API itself would notice only at the end. */
 async function checkPort(port: number): Promise<void> {
