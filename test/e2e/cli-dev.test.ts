@@ -134,5 +134,5 @@ test("a worker that cannot load its tasks ends dev with the reason", async () =>
   await rm(folder, { recursive: true, force: true });
 
   expect(exitCode).toBe(1);
-  expect(output).toContain("broken.mjs");
+  expect(output).toMatch(/broken\.mjs: SyntaxError: .*, in line 1/);
 });

@@ -163,8 +163,9 @@ function boundValues(): Bound {
     return text;
   };
   return (labels) => {
-    const result: Record<string, string | number> = {};
-    for (const label in labels) {
+    // Without a prototype: what a task has added to that of all objects is no label.
+    const result = Object.create(null) as Record<string, string | number>;
+    for (const label of Object.keys(labels)) {
       const value = labels[label];
       if (value !== undefined) result[label] = bounded(label, value);
     }

@@ -153,3 +153,16 @@ test("what one process counts another adds, as if it had been counted there", as
   expect(text).toContain('millrace_step_duration_seconds_sum{task="pay"} 0.25');
   expect(text).not.toContain("millrace_waiting_calls 7");
 });
+
+test("what is added to the prototype of all objects is no label", async () => {
+  const metrics = createMetrics({ isWithDefaults: false });
+  const prototype = Object.prototype as { evil?: string };
+  prototype.evil = "x";
+  try {
+    metrics.stepDuration.observe({ task: "pay" }, 1);
+  } finally {
+    delete prototype.evil;
+  }
+
+  expect(await metrics.text()).not.toContain("evil");
+});

@@ -1,3 +1,4 @@
+import { spawnSync } from "node:child_process";
 import { readdir, stat } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
@@ -11,14 +12,20 @@ const notAModule = /\.(?:d\.m?ts|test\.[a-z]+|spec\.[a-z]+)$/;
  * Loads the tasks of modules: default exports, named exports, or arrays of them (CONTRACT 4).
  *
  * @param paths Files, or folders that are searched with all below them.
+ * @param warn Told of paths in which there is no task.
  * @throws Error naming every path and module that gave trouble.
  */
-export async function loadTasks(paths: readonly string[]): Promise<readonly Task[]> {
+export async function loadTasks(
+  paths: readonly string[],
+  warn: (message: string) => void,
+): Promise<readonly Task[]> {
   const faults: string[] = [];
   const files = new Set<string>();
   for (const path of paths) {
     try {
-      for (const file of await modulesIn(resolve(path))) files.add(file);
+      const found = await modulesIn(resolve(path));
+      if (found.length === 0) warn(`${path}: there is no module (.js, .mjs, .ts, .mts) in it`);
+      for (const file of found) files.add(file);
     } catch {
       faults.push(`${path}: there is no such file or folder`);
     }
@@ -26,7 +33,9 @@ export async function loadTasks(paths: readonly string[]): Promise<readonly Task
   const tasks: Task[] = [];
   for (const file of files) {
     try {
-      tasks.push(...(await tasksOf(file)));
+      const found = await tasksOf(file);
+      if (found.length === 0) warn(`${file}: ${noTask}`);
+      tasks.push(...found);
     } catch (error) {
       faults.push(`${file}: ${reasonOf(file, error)}`);
     }
@@ -50,29 +59,51 @@ async function modulesIn(path: string): Promise<readonly string[]> {
   return found.flat().toSorted();
 }
 
+const noTask =
+  "there is no task in it. A task is an object { id, run } that the module exports, by itself or in a list";
+
 async function tasksOf(file: string): Promise<readonly Task[]> {
   const module = (await import(pathToFileURL(file).href)) as Record<string, unknown>;
   const tasks = new Set<Task>();
+  const faults: string[] = [];
   for (const [name, exported] of Object.entries(module)) {
     for (const value of Array.isArray(exported) ? (exported as unknown[]) : [exported]) {
       if (isTask(value)) tasks.add(value);
-      else if (looksLikeTask(value)) throw new Error(`export "${name}": ${taskFault(value)}`);
+      else if (looksLikeTask(value)) faults.push(`export "${name}": ${taskFault(value)}`);
     }
   }
+  if (faults.length > 0) throw new TaskFault(faults.join("; "));
   return [...tasks];
 }
 
-/** Helpers may be exported beside tasks; an object with a `run` or an `id` was meant as one. */
+class TaskFault extends Error {}
+
+/** Helpers may be exported beside tasks; an object with a `run` and an `id` was meant as one. */
 function looksLikeTask(value: unknown): boolean {
   return typeof value === "object" && value !== null && "id" in value && "run" in value;
 }
 
 function reasonOf(file: string, error: unknown): string {
-  const message = error instanceof Error ? error.message : String(error);
+  if (error instanceof TaskFault || !(error instanceof Error)) return messageOf(error);
+  const { name, message, stack = "" } = error;
   const typescript =
     /\.m?ts$/.test(file) &&
     /Unknown file extension|Unexpected (?:token|identifier)|Missing initializer/.test(message);
-  return typescript
-    ? "Node.js runs TypeScript from 22.18 on; with an older one compile it, or write the task in .mjs"
-    : message;
+  if (typescript) {
+    return "Node.js runs TypeScript from 22.18 on; with an older one compile it, or write the task in .mjs";
+  }
+  if (error instanceof SyntaxError) return syntaxFault(file) ?? `${name}: ${message}`;
+  const place = /\bfile:\/\/\S+:\d+:\d+/.exec(stack)?.[0];
+  return `${name}: ${message}${place === undefined ? "" : ` (at ${place})`}`;
+}
+
+/** An import does not say where a module cannot be read; Node itself does. */
+function syntaxFault(file: string): string | undefined {
+  const { stderr } = spawnSync(process.execPath, ["--check", file], { encoding: "utf8" });
+  const [, line, fault] = /:(\d+)\n[\s\S]*?(SyntaxError: .*)/.exec(stderr) ?? [];
+  return line === undefined ? undefined : `${fault}, in line ${line}`;
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
 }

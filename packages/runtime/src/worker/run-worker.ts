@@ -20,7 +20,6 @@ import { shareCalls } from "../share-calls.ts";
 import { openAbort } from "./abort.ts";
 import { advanceInstance } from "./advance-instance.ts";
 import { openBeatThread } from "./beat.ts";
-import { builtInTasks } from "./built-in-tasks.ts";
 import { carryOn } from "./carry-on.ts";
 import { takeFromKeeper } from "./cell.ts";
 import type { Keeper } from "./cell.ts";
@@ -77,7 +76,8 @@ export async function runWorker(
   const queues = keeper === undefined ? options.queues : [];
   const { database, queue, log } = services;
   const beat = openBeatThread(services, keeper && { orphanMs: graceMs + orphanMarginMs });
-  const registry = taskRegistry([...builtInTasks, ...(await loadTasks(options.tasks))]);
+  const tasks = await loadTasks(options.tasks, (message) => log.warn({}, message));
+  const registry = taskRegistry(tasks);
   const holdings = openHoldings();
   const progress = openProgress(services);
   const worker: WorkerState = {

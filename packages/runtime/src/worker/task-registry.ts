@@ -1,6 +1,7 @@
 import { parseDuration, durationToMs, isRefusal } from "@millrace/engine";
 import type { RetryPolicy } from "@millrace/engine";
 import type { RetryDocument, Task } from "@millrace/sdk";
+import { builtInTasks } from "./built-in-tasks.ts";
 
 /** A task as a worker keeps it: what its author said of clocks and retries, in milliseconds. */
 export interface KnownTask {
@@ -12,12 +13,18 @@ export interface KnownTask {
 
 export type TaskRegistry = ReadonlyMap<string, KnownTask>;
 
-/** @throws Error naming every task that is given twice, or whose clocks cannot be read. */
+/**
+ * Those that are built in, and these.
+ *
+ * @throws Error naming every task that is given twice, or whose clocks cannot be read.
+ */
 export function taskRegistry(tasks: readonly Task[]): TaskRegistry {
-  const registry = new Map<string, KnownTask>();
+  const registry = new Map(builtInTasks.map((task) => [task.id, knownTask(task)]));
+  const builtIn = new Set(registry.keys());
   const faults: string[] = [];
   for (const task of tasks) {
-    if (registry.has(task.id)) faults.push(`task "${task.id}" is defined twice`);
+    if (builtIn.has(task.id)) faults.push(`task "${task.id}" is built in: choose another id`);
+    else if (registry.has(task.id)) faults.push(`task "${task.id}" is defined twice`);
     try {
       registry.set(task.id, knownTask(task));
     } catch (error) {

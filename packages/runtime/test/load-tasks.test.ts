@@ -1,0 +1,64 @@
+import { mkdir, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { createTemporaryFolder } from "@millrace/testkit";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { loadTasks } from "../src/worker/load-tasks.ts";
+import { taskRegistry } from "../src/worker/task-registry.ts";
+
+let folder: Awaited<ReturnType<typeof createTemporaryFolder>>;
+beforeAll(async () => {
+  folder = await createTemporaryFolder();
+});
+afterAll(() => folder.remove());
+
+/** @returns What is loaded, said or refused. */
+async function load(name: string, text: string) {
+  const file = join(folder.path, name);
+  await writeFile(file, text);
+  const warnings: string[] = [];
+  const warn = (message: string) => warnings.push(message.replace(`${folder.path}/`, ""));
+  const tasks = await loadTasks([file], warn).catch((error: unknown) => String(error));
+  return { tasks, warnings };
+}
+
+test.each([
+  ["a-function.mjs", "export const greet = (context, { name }) => name;"],
+  ["no-run.mjs", 'export const x = { id: "x" };'],
+  ["no-id.mjs", 'export const y = { name: "y", run() {} };'],
+  ["a-number.mjs", "export const z = 1;"],
+])("%s, a module without a task, is told of", async (name, text) => {
+  const { tasks, warnings } = await load(name, text);
+
+  expect(tasks).toEqual([]);
+  expect(warnings).toEqual([expect.stringContaining(`${name}: there is no task in it.`)]);
+});
+
+test("a folder without a module is told of", async () => {
+  const path = join(folder.path, "empty");
+  await mkdir(path);
+  const warnings: string[] = [];
+
+  await loadTasks([path], (message) => warnings.push(message));
+
+  expect(warnings).toEqual([`${path}: there is no module (.js, .mjs, .ts, .mts) in it`]);
+});
+
+test("what fails in being loaded is told by its name, and all that is wrong with the tasks of a file", async () => {
+  const thrown = await load("thrown.mjs", '\nthrow new TypeError("config is missing");\n');
+  const tasks = await load(
+    "tasks.mjs",
+    'export default [{ id: "y", run: 5 }, null, { id: "", run() {} }];',
+  );
+
+  expect(thrown.tasks).toContain("thrown.mjs: TypeError: config is missing");
+  expect(tasks.tasks).toContain(
+    'export "default": task y: "run" must be a function; export "default": a task has a non-empty string "id"',
+  );
+});
+
+test("a task that takes the id of one that is built in is refused as such", () => {
+  const run = async () => null;
+
+  expect(() => taskRegistry([{ id: "echo", run }])).toThrow('task "echo" is built in');
+  expect(taskRegistry([{ id: "own", run }]).has("echo")).toBe(true);
+});
