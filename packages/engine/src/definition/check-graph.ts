@@ -135,11 +135,22 @@ function isFollowed({ edges, parent }: StepOutline, outline: Outline): boolean {
   return !isAlone || isFollowed(around, outline);
 }
 
+/** What tasks are called that find something out and change nothing. */
+const asks: ReadonlySet<string> = new Set(
+  (
+    "assess analyze analyse audit calculate calc check classify compare compute count detect detection " +
+    "estimate evaluate examine fetch find get inspect list load lookup preview query quote read score scoring " +
+    "screen screening search validate validation verify verification"
+  ).split(" "),
+);
+
 const withoutEffect: ReadonlySet<string> = new Set(["noop", "echo", "fail", "sleep"]);
 
-/** Built-in tasks that have no effect outside, or not with this input. */
+/** Built-in tasks that have no effect outside, or not with this input, and those that are called so. */
 function onlyReads({ fields }: StepOutline): boolean {
   const taskId = textOf(fields["taskId"]) ?? "";
+  const words = taskId.split(/[^a-zA-Z]+|(?<=[a-z])(?=[A-Z])/);
+  if (words.some((word) => asks.has(word.toLowerCase()))) return true;
   if (taskId !== "http.request") return withoutEffect.has(taskId);
   const method = fieldsOf(fields["input"])["method"] ?? "GET";
   return typeof method !== "string" || /^(?:get|head|options)$|\$\{/i.test(method);

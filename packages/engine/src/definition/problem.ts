@@ -67,7 +67,8 @@ export const definitionWarningCodes = {
   OVERLAPPING: "two conditions that are both true for some numbers, neither of them for all",
   NEVER_THERE: "a read of a step, its output apart, that cannot have run before",
   OUTPUT_MAY_BE_MISSING: "a read of the output of a step that has not run on every way",
-  UNCOMPENSATED: "a task that nothing undoes, where what others do is undone",
+  UNCOMPENSATED:
+    "a task that nothing undoes, where what others do is undone, and that does more than find out by its name",
   ALWAYS_FAILS: "an expression of which a part fails each time, whatever it reads elsewhere",
   NO_EFFECT: "a field that means nothing where it stands",
   INTERVAL_CAPPED: "a retry interval above the longest one",
