@@ -244,6 +244,21 @@ const cases: readonly Case[] = [
     },
   },
   {
+    name: "a cancel after a failure that undid nothing",
+    status: "CANCELLED",
+    definition: {
+      compensateOnFailure: false,
+      steps: [echo("reserve", 1, to("pay")), fail("pay", "Declined")],
+      compensationSteps: [
+        { stepId: "release", compensationFor: "reserve", type: "TASK", taskId: "echo" },
+      ],
+    },
+    scenario: {
+      tasks: { reserve: { output: 1 }, pay: failing("Declined") },
+      cancel: { at: "PT1H" },
+    },
+  },
+  {
     name: "a workflow that is started and awaited",
     status: "COMPLETED",
     child: { id: "parity_child", steps: [echo("say", "workflow.input")] },
@@ -294,9 +309,9 @@ test.concurrent.each(cases)("$name: run and simulated alike", async (each) => {
     await api.call("POST", "/v1/events", { pattern, payload });
   }
   if (scenario.cancel !== undefined) {
-    await eventually("it waits", async () => {
+    await eventually("it waits, or has failed", async () => {
       const seen = await api.call("GET", `/v1/instances/${started.body.id}`);
-      return seen.body.status === "WAITING_FOR_EVENT";
+      return ["WAITING_FOR_EVENT", "FAILED"].includes(seen.body.status);
     });
     const { at: _, ...how } = scenario.cancel;
     await api.call("POST", `/v1/instances/${started.body.id}/cancel`, how);

@@ -18,6 +18,8 @@ export const MockResult = strict("a mocked result", {
   }).optional(),
   /** ISO 8601 duration, default PT1S. One that is longer than the step's timeout times out. */
   duration: DurationText.optional(),
+  /** It is silent otherwise: a duration longer than the step's heartbeatTimeout times out. */
+  heartbeats: z.boolean().optional(),
 });
 export type MockResult = z.infer<typeof MockResult>;
 

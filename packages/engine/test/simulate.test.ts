@@ -325,3 +325,80 @@ test("steps are shown as an instance shows them: items under their paths, and no
   expect(instance.steps["label"]).toBe(instance.steps["ship[1].label"]);
   expect(instance.steps["label"]).toMatchObject({ status: "COMPLETED", output: "done" });
 });
+
+test("what is due after it has settled happens too: one that FAILED can still be cancelled", () => {
+  const definition = define({
+    compensateOnFailure: false,
+    steps: [{ stepId: "a", transitions: { default: "b" } }, { stepId: "b" }],
+    compensationSteps: [{ stepId: "ua", compensationFor: "a", taskId: "undo" }],
+  });
+  const late: Scenario = {
+    events: [{ at: "PT5S", pattern: "late" }],
+    cancel: { at: "PT10S", reason: "abandoned" },
+  };
+  const tasks = { b: { error: { type: "Boom", retryable: false } } };
+
+  const failed = simulate(definition, { ...late, tasks });
+  const completed = simulate(definition, late);
+
+  expect(failed.outcome).toBe("SETTLED");
+  expect(failed.instance).toMatchObject({
+    status: "CANCELLED",
+    cancellation: { reason: "abandoned" },
+    compensation: { status: "COMPLETED", plan: ["ua"] },
+    completedAt: "2026-01-01T00:00:11.000Z",
+  });
+  expect(failed.events).toEqual([{ id: "event-1", pattern: "late", delivered: false }]);
+  expect(completed.instance.status).toBe("COMPLETED");
+  expect(completed.transcript.slice(-2).map(({ what }) => what)).toEqual([
+    "event late arrives, and nothing waits for it",
+    "a cancel is asked for, and it is COMPLETED already",
+  ]);
+  expect(simulate(definition, { ...late, tasks, until: "PT9S" }).instance.status).toBe("FAILED");
+});
+
+test("a cancel reaches a child, which settles by it instead of what the scenario says", () => {
+  const definition = define({
+    steps: [
+      { stepId: "t", transitions: { default: "s" } },
+      { stepId: "s", type: "SUB_WORKFLOW", workflowId: "child" },
+    ],
+    compensationSteps: [
+      { stepId: "undo_t", compensationFor: "t", taskId: "undo" },
+      { stepId: "undo_s", compensationFor: "s", taskId: "undo" },
+    ],
+  });
+  const tasks = { t: { duration: "PT0.1S" }, s: { duration: "PT0.9S" } };
+
+  const { instance, transcript } = simulate(definition, { tasks, cancel: { at: "PT0.4S" } });
+  const later = simulate(definition, { tasks, cancel: { at: "PT2S" } });
+
+  expect(instance).toMatchObject({
+    status: "CANCELLED",
+    steps: { s: { status: "CANCELLED" } },
+    compensation: { plan: ["undo_t"] },
+  });
+  expect(transcript.map(({ what }) => what)).toContain("the child of s is cancelled");
+  expect(later.instance.status).toBe("COMPLETED");
+});
+
+test("a task is silent unless its mock says otherwise, and a worker is always at hand", () => {
+  const definition = define({
+    retry: { maxAttempts: 1 },
+    steps: [{ stepId: "a", heartbeatTimeout: "PT30S", timeout: "PT1H", scheduleTimeout: "PT0S" }],
+  });
+  const run = (mock: object) => simulate(definition, Scenario.parse({ tasks: { a: mock } }));
+
+  const silent = run({ duration: "PT31S" });
+
+  expect(silent.instance).toMatchObject({
+    status: "FAILED",
+    error: { type: "TIMEOUT", message: expect.stringContaining("heartbeatTimeout") },
+    completedAt: "2026-01-01T00:00:30.000Z",
+  });
+  expect(run({ duration: "PT30S" }).instance.status).toBe("COMPLETED");
+  expect(run({ duration: "PT31S", heartbeats: true }).instance.status).toBe("COMPLETED");
+  expect(run({ duration: "PT2H", heartbeats: true }).instance).toMatchObject({
+    completedAt: "2026-01-01T01:00:00.000Z",
+  });
+});

@@ -18,7 +18,7 @@ export class InvalidDefinitionError extends MillraceError {
   readonly code = "INVALID_DEFINITION";
   override readonly problems: readonly Problem[];
   constructor(problems: readonly Problem[]) {
-    super(`the workflow definition has ${count(problems, "problem")}`);
+    super(`the workflow definition has ${count(problems, "violation")}`);
     this.problems = problems;
   }
 }
@@ -28,7 +28,7 @@ export class InvalidCalendarError extends MillraceError {
   readonly code = "INVALID_CALENDAR";
   override readonly problems: readonly Problem[];
   constructor(problems: readonly Problem[]) {
-    super(`the calendar has ${count(problems, "problem")}`);
+    super(`the calendar has ${count(problems, "violation")}`);
     this.problems = problems;
   }
 }
@@ -59,14 +59,20 @@ export class CalendarChangedError extends MillraceError {
   }
 }
 
+/** What an input is refused for: a check that was given up says nothing about the input. */
+export function inputRefusal(workflowId: string, problems: readonly Problem[]): string {
+  const what = problems.some(({ code }) => code === "TOO_COSTLY")
+    ? "the input takes too long to be checked against"
+    : "the input does not match";
+  return `${what} the inputSchema of "${workflowId}"`;
+}
+
 export class InvalidInputError extends MillraceError {
   override readonly name = "InvalidInputError";
   readonly code = "INVALID_INPUT";
   override readonly problems: readonly Problem[];
   constructor(workflowId: string, problems: readonly Problem[]) {
-    super(
-      `the input does not match the inputSchema of "${workflowId}": ${count(problems, "violation")}`,
-    );
+    super(`${inputRefusal(workflowId, problems)}: ${count(problems, "violation")}`);
     this.problems = problems;
   }
 }
@@ -76,7 +82,7 @@ export class InvalidScenarioError extends MillraceError {
   readonly code = "INVALID_BODY";
   override readonly problems: readonly Problem[];
   constructor(problems: readonly Problem[]) {
-    super(`the scenario has ${count(problems, "problem")}`);
+    super(`the scenario has ${count(problems, "violation")}`);
     this.problems = problems;
   }
 }
@@ -106,7 +112,7 @@ export class InvalidScheduleError extends MillraceError {
   readonly code = "INVALID_SCHEDULE";
   override readonly problems: readonly Problem[];
   constructor(problems: readonly Problem[]) {
-    super(`the schedule has ${count(problems, "problem")}`);
+    super(`the schedule has ${count(problems, "violation")}`);
     this.problems = problems;
   }
 }

@@ -7,6 +7,8 @@ export interface Agenda {
   /** Takes the place of what has that key already. */
   setTimer(key: string, at: number, happening: Happening): void;
   clearTimer(key: string): void;
+  /** Leaves what the scenario or the instance has sent: nothing else comes of one that has settled. */
+  settle(): void;
   /** The next one, which stays. */
   peek(): Due | undefined;
   remove(due: Due): void;
@@ -19,6 +21,8 @@ export interface Due {
 
 export type Happening =
   | ({ readonly kind: "signal" } & Told)
+  /** The cancel of the scenario. */
+  | { readonly kind: "cancel" }
   /** A worker takes a step. */
   | { readonly kind: "take"; readonly ref: ExecutionRef }
   /** An event of the scenario arrives. */
@@ -53,6 +57,10 @@ export function openAgenda(): Agenda {
       timers.set(key, add(at, happening));
     },
     clearTimer,
+    settle() {
+      for (const due of all) if (!isSent(due.happening)) all.delete(due);
+      timers.clear();
+    },
     peek() {
       let first: Due | undefined;
       for (const due of all) if (first === undefined || due.at < first.at) first = due;
@@ -60,4 +68,8 @@ export function openAgenda(): Agenda {
     },
     remove: (due) => void all.delete(due),
   };
+}
+
+function isSent({ kind }: Happening): boolean {
+  return kind === "cancel" || kind === "event" || kind === "emitted";
 }

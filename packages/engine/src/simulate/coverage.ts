@@ -51,12 +51,16 @@ function edgeKey(from: string, to: string): string {
  */
 export function edgesOf(definition: Definition, { inserts, updates }: Decision): readonly string[] {
   const known = new Set(transitionsOf(definition).map(([from, to]) => edgeKey(from, to)));
-  const paths = [...updates, ...inserts].map(({ path }) => path);
-  return inserts.flatMap(({ path }, index) => {
-    const edges = paths
-      .slice(0, updates.length + index)
-      .filter((each) => listOf(each) === listOf(path))
-      .map((each) => edgeKey(stepIdOf(each), stepIdOf(path)));
+  const before = new Map<string, string[]>();
+  const append = (path: string): void => {
+    const list = before.get(listOf(path));
+    if (list === undefined) before.set(listOf(path), [stepIdOf(path)]);
+    else list.push(stepIdOf(path));
+  };
+  for (const { path } of updates) append(path);
+  return inserts.flatMap(({ path }) => {
+    const edges = (before.get(listOf(path)) ?? []).map((from) => edgeKey(from, stepIdOf(path)));
+    append(path);
     return edges.findLast((edge) => known.has(edge)) ?? [];
   });
 }

@@ -6,6 +6,7 @@ import type { NewWait } from "../state/decision.ts";
 import type { EventFact, Signal } from "../state/signal.ts";
 import { inStoredOrder } from "../state/stored-order.ts";
 import type { Told } from "./agenda.ts";
+import { note } from "./result.ts";
 import type { Run } from "./run.ts";
 
 /** An event arrives, and what the instance is told of it; undefined where nothing waits for it. */
@@ -17,7 +18,7 @@ export function publish(run: Run, index: number): Told | undefined {
   const at = new Date(run.now).toISOString();
   const { pattern, id = `event-${index + 1}` } = given;
   if (given.id !== undefined && run.published.some((event) => event.id === id)) {
-    noteOnly(run, `event ${pattern} arrives again as ${id}, a duplicate`);
+    note(run, `event ${pattern} arrives again as ${id}, a duplicate`);
     return undefined;
   }
   const payload = (given.payload ?? {}) as Json;
@@ -36,7 +37,7 @@ export function deliver(
   run.published.push(event);
   const matched = satisfied(run, event, deaf);
   if (matched.length === 0) {
-    noteOnly(run, `${what}, and nothing waits for it`);
+    note(run, `${what}, and nothing waits for it`);
     return undefined;
   }
   run.delivered.add(event.id);
@@ -82,9 +83,4 @@ function satisfied(
 
 function matchedSignal({ path, iteration }: NewWait, event: EventFact): Signal {
   return { kind: "eventMatched", path, iteration, event };
-}
-
-function noteOnly({ transcript, instance, now }: Run, what: string): void {
-  const { status } = instance.snapshot;
-  transcript.push({ at: new Date(now).toISOString(), what, changes: [], status });
 }

@@ -85,6 +85,12 @@ function instanceOf(run: Run): SimulationResult["instance"] {
   };
 }
 
+/** Something happens, and changes nothing. */
+export function note({ transcript, instance, now }: Run, what: string): void {
+  const { status } = instance.snapshot;
+  transcript.push({ at: new Date(now).toISOString(), what, changes: [], status });
+}
+
 /** Changes come in the order in which the history tells of them. */
 export function entryOf(
   what: string,

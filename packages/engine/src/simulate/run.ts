@@ -4,11 +4,14 @@ import { createSnapshot } from "../decide/start.ts";
 import type { Definition } from "../definition/definition.ts";
 import { memoryInstance } from "../fold.ts";
 import type { MemoryInstance } from "../fold.ts";
-import type { NewWait } from "../state/decision.ts";
+import type { NewExecution, NewWait } from "../state/decision.ts";
 import type { EventFact } from "../state/signal.ts";
 import type { Agenda } from "./agenda.ts";
 import { openAgenda } from "./agenda.ts";
 import { startOfScenario } from "./scenario.ts";
+
+/** Milliseconds. */
+export type AttemptClocks = Pick<NewExecution, "timeoutMs" | "heartbeatTimeoutMs">;
 
 /** One simulation under way: the instance, its world, and what is told of both in the end. */
 export interface Run {
@@ -23,8 +26,8 @@ export interface Run {
   decisions: number;
   /** Those that are open, by execution. */
   readonly waits: Map<string, NewWait>;
-  /** Of one attempt, in milliseconds, by execution. */
-  readonly timeouts: Map<string, number | null>;
+  /** Of one attempt, by execution. */
+  readonly clocks: Map<string, AttemptClocks>;
   readonly published: EventFact[];
   /** Ids of events that something has waited for. */
   readonly delivered: Set<string>;
@@ -62,7 +65,7 @@ export function openRun(
     instance: memoryInstance(snapshot, calendarsOf(definition, calendars)),
     decisions: 0,
     waits: new Map(),
-    timeouts: new Map(),
+    clocks: new Map(),
     published: [],
     delivered: new Set(),
     unmocked: new Set(),

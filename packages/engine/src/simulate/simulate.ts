@@ -1,5 +1,6 @@
 import type { Scenario } from "@millrace/contract";
 import type { Calendar } from "../calendar/calendar.ts";
+import { canCancel } from "../decide/cancel.ts";
 import type { Definition } from "../definition/definition.ts";
 import { advanceInMemory } from "../fold.ts";
 import { executionKey, isSettled } from "../state/snapshot.ts";
@@ -7,7 +8,7 @@ import type { Snapshot } from "../state/snapshot.ts";
 import type { Happening, Told } from "./agenda.ts";
 import { edgesOf } from "./coverage.ts";
 import { deliver, lookBack, publish } from "./events.ts";
-import { entryOf, resultOf } from "./result.ts";
+import { entryOf, note, resultOf } from "./result.ts";
 import type { SimulationResult } from "./result.ts";
 import { openRun } from "./run.ts";
 import type { Run } from "./run.ts";
@@ -46,32 +47,33 @@ function planScenario({ agenda, scenario, start }: Run): void {
   const atOf = (text: string) => start.getTime() + msOf(text, start);
   scenario.events?.forEach(({ at }, index) => agenda.add(atOf(at), { kind: "event", index }));
   if (scenario.cancel === undefined) return;
-  const { at, reason = null, shouldCompensate = true } = scenario.cancel;
-  const actor = "simulation";
-  const signal = { kind: "cancelRequested", reason, actor, shouldCompensate } as const;
-  agenda.add(atOf(at), { kind: "signal", what: "a cancel is asked for", signals: [signal] });
+  agenda.add(atOf(scenario.cancel.at), { kind: "cancel" });
 }
 
+/** What is due after the instance has settled is looked at too: one that FAILED can still be cancelled. */
 function goOnToTheEnd(run: Run): SimulationResult["outcome"] {
   const { agenda, scenario, start } = run;
   const until = start.getTime() + msOf(scenario.until ?? defaultUntil, start);
-  for (let turn = 0; !isSettled(run.instance.snapshot); turn++) {
+  for (let turn = 0; ; turn++) {
     const next = agenda.peek();
-    if (next === undefined) return "STUCK";
-    if (next.at > until) return "TIME_LIMIT";
+    if (next === undefined || next.at > until) {
+      if (isSettled(run.instance.snapshot)) return "SETTLED";
+      return next === undefined ? "STUCK" : "TIME_LIMIT";
+    }
     const isLong = run.decisions >= maxDecisions || run.instance.executions.size >= maxExecutions;
     if (isLong || turn >= 10 * maxDecisions) return "STEP_LIMIT";
     agenda.remove(next);
     run.now = Math.max(run.now, next.at);
     happen(run, next.happening);
   }
-  return "SETTLED";
 }
 
 function happen(run: Run, happening: Happening): void {
   switch (happening.kind) {
     case "signal":
       return send(run, happening);
+    case "cancel":
+      return cancel(run);
     case "take":
       return take(run, happening.ref);
     case "event":
@@ -82,6 +84,16 @@ function happen(run: Run, happening: Happening): void {
       return send(run, deliver(run, what, event, deaf));
     }
   }
+}
+
+function cancel(run: Run): void {
+  const { reason = null, shouldCompensate = true } = run.scenario.cancel ?? {};
+  const actor = "simulation";
+  const signal = { kind: "cancelRequested", reason, actor, shouldCompensate } as const;
+  const { status } = run.instance.snapshot;
+  const what = "a cancel is asked for";
+  if (!canCancel(run.instance.snapshot)) return note(run, `${what}, and it is ${status} already`);
+  send(run, { what, signals: [signal] });
 }
 
 /** One decision. A wait that it opens may have an event that came before. */

@@ -6,7 +6,7 @@ import type { Command, Decision } from "../state/decision.ts";
 import type { ChildRef, ExecutionRef, Signal } from "../state/signal.ts";
 import { executionKey } from "../state/snapshot.ts";
 import type { WorkflowError } from "../state/snapshot.ts";
-import type { Run } from "./run.ts";
+import type { AttemptClocks, Run } from "./run.ts";
 import { callOf, mockOf, msOf } from "./scenario.ts";
 
 /** What stands around the instance: it carries out commands, and puts onto the agenda what follows. */
@@ -15,7 +15,7 @@ const defaultTaskMs = 1_000;
 
 export function carryOut(run: Run, { inserts, commands }: Decision): void {
   for (const row of inserts) {
-    run.timeouts.set(executionKey(row.path, row.iteration), row.timeoutMs);
+    run.clocks.set(executionKey(row.path, row.iteration), row);
   }
   for (const command of commands) carryOutOne(run, command);
   emit(run, commands);
@@ -31,6 +31,8 @@ function carryOutOne(run: Run, command: Command): void {
     }
     case "setTimer": {
       const { timer, path, iteration, attempt, dueAt } = command;
+      // A worker takes a step as soon as it is due, so that it never waits for one.
+      if (timer === "schedule") return;
       const signal = { kind: "timerFired", timer, path, iteration, attempt } as const;
       const what = `the ${timer} timer of ${path === "" ? "the instance" : path} is due`;
       const happening = { kind: "signal", what, signals: [signal] } as const;
@@ -45,6 +47,9 @@ function carryOutOne(run: Run, command: Command): void {
       if (!detached) endChild(run, { path, iteration, attempt, childId });
       return;
     }
+    case "cancelChild":
+      cancelChild(run, command);
+      return;
     case "openWait":
       waits.set(executionKey(command.wait.path, command.wait.iteration), command.wait);
       return;
@@ -53,6 +58,7 @@ function carryOutOne(run: Run, command: Command): void {
       return;
     case "settle":
       waits.clear();
+      agenda.settle();
       return;
     default:
       return;
@@ -85,16 +91,18 @@ export function take(run: Run, ref: ExecutionRef): void {
   run.instance = claimInMemory(run.instance, key);
 
   const { stepId } = live;
-  const { output = null, error, duration } = mockFor(run, stepId, ref.attempt);
-  const ms = taskMs(run, duration);
-  const timeoutMs = run.timeouts.get(key) ?? undefined;
+  const mock = mockFor(run, stepId, ref.attempt);
+  const { output = null, error } = mock;
+  const ms = taskMs(run, mock.duration);
+  const limit = limitOf(run.clocks.get(key), mock);
   const retry = resolveRetryPolicy(callOf(definition, stepId)?.retry, definition.retry);
   const name = ref.attempt === 1 ? stepId : `${stepId}, attempt ${ref.attempt},`;
   const tell = (after: number, ending: string, signal: Signal) =>
     agenda.add(now + after, { kind: "signal", what: `${name} ${ending}`, signals: [signal] });
 
-  if (timeoutMs !== undefined && ms > timeoutMs) {
-    tell(timeoutMs, "times out", { kind: "attemptTimedOut", ...ref, clock: "timeout", retry });
+  if (ms > limit.ms) {
+    const { clock } = limit;
+    tell(limit.ms, limit.ending, { kind: "attemptTimedOut", ...ref, clock, retry });
   } else if (error === undefined) {
     tell(ms, "succeeds", { kind: "stepSucceeded", ...ref, output });
   } else {
@@ -104,22 +112,51 @@ export function take(run: Run, ref: ExecutionRef): void {
   }
 }
 
+/** What ends the attempt if it takes longer: of two clocks the shorter one. */
+function limitOf(clocks: AttemptClocks | undefined, { heartbeats = false }: MockResult) {
+  const timeoutMs = clocks?.timeoutMs ?? Infinity;
+  const silenceMs = heartbeats ? Infinity : (clocks?.heartbeatTimeoutMs ?? Infinity);
+  return silenceMs < timeoutMs
+    ? ({ clock: "heartbeat", ms: silenceMs, ending: "has sent no heartbeat" } as const)
+    : ({ clock: "timeout", ms: timeoutMs, ending: "times out" } as const);
+}
+
 /** A child starts at once; the scenario says how it settles, and when. */
 function endChild(run: Run, ref: ChildRef): void {
   const stepId = stepIdOf(ref.path);
   const { output = null, error, duration } = mockFor(run, stepId, ref.attempt);
-  const signal: Signal = {
+  const signal = {
     kind: "childEnded",
     ...ref,
     status: error === undefined ? "COMPLETED" : "FAILED",
     output,
     error: error === undefined ? null : mockedError(error),
     reason: null,
-  };
+  } as const;
   const ending = error === undefined ? "completes" : `fails with ${error.type}`;
-  const what = `the child of ${stepId} ${ending}`;
-  run.agenda.add(run.now + taskMs(run, duration), { kind: "signal", what, signals: [signal] });
+  settleChild(run, signal, ending, taskMs(run, duration));
 }
+
+/** It has not settled yet, and does so by the cancel instead of what the scenario says. */
+function cancelChild(run: Run, { reason, ...command }: CommandOf<"cancelChild">): void {
+  const { path, iteration, attempt, childId } = command;
+  const end = { status: "CANCELLED", output: null, error: null, reason } as const;
+  const signal = { kind: "childEnded", path, iteration, attempt, childId, ...end } as const;
+  settleChild(run, signal, "is cancelled", 0);
+}
+
+function settleChild(
+  { agenda, now }: Run,
+  signal: Extract<Signal, { kind: "childEnded" }>,
+  ending: string,
+  afterMs: number,
+): void {
+  const what = `the child of ${stepIdOf(signal.path)} ${ending}`;
+  const happening = { kind: "signal", what, signals: [signal] } as const;
+  agenda.setTimer(`child:${signal.childId}`, now + afterMs, happening);
+}
+
+type CommandOf<Kind extends Command["kind"]> = Extract<Command, { readonly kind: Kind }>;
 
 function mockFor({ scenario, unmocked }: Run, stepId: string, attempt: number): MockResult {
   const mock = mockOf(scenario, stepId, attempt);
@@ -143,6 +180,6 @@ function timerKey({
   timer,
   path,
   iteration,
-}: Extract<Command, { kind: "setTimer" | "clearTimer" }>): string {
+}: CommandOf<"setTimer"> | CommandOf<"clearTimer">): string {
   return `${timer}:${executionKey(path, iteration)}`;
 }

@@ -16,7 +16,7 @@ import type {
   UnstartedChild,
 } from "@millrace/store";
 import { advance } from "../advance.ts";
-import { InstanceNotFoundError, WorkflowNotFoundError } from "../errors.ts";
+import { inputRefusal, InstanceNotFoundError, WorkflowNotFoundError } from "../errors.ts";
 import { firstCommit } from "../first-commit.ts";
 import type { Services } from "../services.ts";
 
@@ -102,7 +102,7 @@ export async function startChild(
     const details = problems.map((problem) => ({ ...problem }));
     const said = problems.slice(0, mostSaid).map(({ path, message }) => `${path} ${message}`);
     if (problems.length > mostSaid) said.push(`and ${problems.length - mostSaid} more`);
-    const message = `the input does not match the inputSchema of "${workflowId}": ${said.join("; ")}`;
+    const message = `${inputRefusal(workflowId, problems)}: ${said.join("; ")}`;
     return refuse(services, child, { kind: "EXPRESSION", type: "INVALID_INPUT", message, details });
   }
   const createdAt = timeOfId(childId);

@@ -88,19 +88,19 @@ async function createInstance(
   const { definitions } = services;
   const { workflowId, version } = request;
   const key = [caller.tenantId, workflowId] as const;
-  if (version === undefined) {
-    const assumed = await definitions.assumedLatest(...key);
-    if (problemsOf(assumed, request).length === 0) {
-      const commit = await draftStart(services, caller, request, idempotencyKey, assumed, true);
-      const outcome = await create(services, commit, assumed, request);
-      if (outcome.kind === "idempotent") return { started: outcome };
-      if (outcome.kind !== "conflict") return { commit };
-    }
+  const assumed = version === undefined && (await definitions.assumedLatest(...key));
+  let problems = assumed ? problemsOf(assumed, request) : [];
+  if (assumed && problems.length === 0) {
+    const commit = await draftStart(services, caller, request, idempotencyKey, assumed, true);
+    const outcome = await create(services, commit, assumed, request);
+    if (outcome.kind === "idempotent") return { started: outcome };
+    if (outcome.kind !== "conflict") return { commit };
   }
   const known = await (version === undefined
     ? definitions.latest(...key)
     : definitions.get(...key, version));
-  const problems = problemsOf(known, request);
+  // The check may be costly: not twice by the same version.
+  if (known !== assumed) problems = problemsOf(known, request);
   if (problems.length > 0) {
     // It may have been right for the version that was the latest when it came first.
     const started =
