@@ -184,15 +184,20 @@ test("a saga ends in one of a few ways, whatever comes in whichever order", () =
     "CANCELLED: reserve COMPLETED, wait COMPLETED, ship CANCELLED; undone: release; uncertain: ship",
     "CANCELLED: reserve COMPLETED, wait COMPLETED, ship COMPLETED; undone: return, release",
     "CANCELLED: reserve COMPLETED, wait COMPLETED, ship FAILED; undone: release",
+    // One of which nobody knows what it had done when its time was over.
+    "CANCELLED: reserve COMPLETED, wait COMPLETED, ship FAILED; undone: release; uncertain: ship",
     "CANCELLED: reserve COMPLETED, wait FAILED, remind CANCELLED; undone: release",
     "CANCELLED: reserve COMPLETED, wait FAILED, remind FAILED; undone: release",
     "CANCELLED: reserve COMPLETED; undone: release",
     "CANCELLED: reserve FAILED",
+    "CANCELLED: reserve FAILED; uncertain: reserve",
     "COMPLETED: reserve COMPLETED, wait COMPLETED, ship COMPLETED",
     "COMPLETED: reserve COMPLETED, wait FAILED, remind COMPLETED",
     "FAILED: reserve COMPLETED, wait COMPLETED, ship FAILED; undone: release",
+    "FAILED: reserve COMPLETED, wait COMPLETED, ship FAILED; undone: release; uncertain: ship",
     "FAILED: reserve COMPLETED, wait FAILED, remind FAILED; undone: release",
     "FAILED: reserve FAILED",
+    "FAILED: reserve FAILED; uncertain: reserve",
   ]);
 });
 
@@ -224,10 +229,14 @@ test("a cancel or a clock finds a step in whichever of its attempts, and no othe
     // One that has failed is abandoned by a cancel.
     "CANCELLED: ship FAILED",
     "CANCELLED: ship FAILED 2",
+    "CANCELLED: ship FAILED 2; uncertain: ship",
+    "CANCELLED: ship FAILED; uncertain: ship",
     "COMPLETED: ship COMPLETED",
     "COMPLETED: ship COMPLETED 2",
     "FAILED: ship FAILED",
     "FAILED: ship FAILED 2",
+    "FAILED: ship FAILED 2; uncertain: ship",
+    "FAILED: ship FAILED; uncertain: ship",
   ]);
 });
 

@@ -73,8 +73,15 @@ export function settleAwaited(
   freezeWhenSettled(turn);
 }
 
-/** A compensation names it: the one under way, or one that may follow from a lost branch. */
+/** A step that could be undone came to an end of which nobody knows what it has done until then. */
+export function noteUnknown(turn: Turn, execution: LiveExecution): void {
+  const isKnown = !turn.definition.compensationFor.has(execution.stepId);
+  if (!isKnown) noteUncertain(turn, execution);
+}
+
+/** A compensation names it: the one under way, or one that may follow. */
 function noteUncertain(turn: Turn, { path }: LiveExecution): void {
+  if (turn.state.uncertain.includes(path)) return;
   turn.state.uncertain = [...turn.state.uncertain, path];
   const { compensation, uncertain } = turn.state;
   if (compensation !== null) change(turn, { uncertain });

@@ -148,6 +148,10 @@ function lookbackStart(
   execution: LiveExecution,
 ): Date | null {
   if (lookback === "instance") return turn.state.createdAt;
+  const isSaid = lookback !== undefined && "template" in lookback;
+  if (isSaid && evaluateTemplate(turn, lookback.template, execution) === "instance") {
+    return turn.state.createdAt;
+  }
   const ms = clockMs(turn, lookback, execution);
   return ms === null ? null : after(turn, -ms);
 }

@@ -9,6 +9,7 @@ import {
   failCompensation,
   poisonCompensation,
   freezeWhenSettled,
+  noteUnknown,
   settleAwaited,
 } from "./compensate.ts";
 import { abortAttempt, callOf, requestJob } from "./dispatch.ts";
@@ -96,6 +97,7 @@ export function poison(turn: Turn, execution: LiveExecution, deliveries: number)
   } else {
     removeLive(turn, execution);
     settleFailed(turn, execution, error);
+    noteUnknown(turn, execution);
     if (isPaused(turn)) hold(turn, execution, error);
     else failPoisoned(turn, execution, error);
   }
@@ -113,7 +115,11 @@ function retryOrFail(
   else if (delayMs !== undefined) retryLater(turn, execution, error, delayMs);
   else if (retry !== undefined && isParked(turn, execution, error, retry))
     park(turn, execution, error);
-  else failForGood(turn, execution, error);
+  else {
+    // What has timed out may still be at it.
+    if (error.kind === "TIMEOUT") noteUnknown(turn, execution);
+    failForGood(turn, execution, error);
+  }
 }
 
 /** Retries are spent, and no step of the workflow takes the error: it is for an operator (CONTRACT 1.3). */

@@ -122,8 +122,13 @@ function stepView(turn: Turn, read: ExecutionRead): StepView {
     status,
     ...(output !== undefined && { output }),
     ...(error !== null && { error: { ...error } }),
-    attempts: status === "PENDING" ? attempt - 1 : attemptsMade(status, attempt),
+    attempts: attemptsBegun(status, attempt),
   };
+}
+
+/** For whoever looks at the step: one that is queued has its attempt before it. */
+export function attemptsBegun(status: StepStatus, attempt: number): number {
+  return status === "PENDING" ? attempt - 1 : attemptsMade(status, attempt);
 }
 
 /** While it waits for its next attempt, a row already carries that attempt's number; one that is skipped has none. */

@@ -1,11 +1,12 @@
+import { executionKey } from "../state/snapshot.ts";
 import type { LiveExecution } from "../state/snapshot.ts";
 import type { StepStatus } from "../state/status.ts";
 import { cancelChild } from "./child.ts";
-import { graceMs } from "./compensate.ts";
+import { graceMs, noteUnknown } from "./compensate.ts";
 import { abortAttempt } from "./dispatch.ts";
 import { after } from "./evaluate.ts";
 import { putLive, removeLive } from "./live-executions.ts";
-import { observeStatus } from "./read-rows.ts";
+import { executionOf, observeStatus } from "./read-rows.ts";
 import { dropTimer, setTimer } from "./set-timers.ts";
 import { attemptsMade } from "./step-views.ts";
 import { noteStep } from "./turn.ts";
@@ -44,6 +45,7 @@ export function stopExecution(
     abortAttempt(turn, execution, reason);
     return;
   }
+  if (status === "RETRYING" && hasTimedOut(turn, execution)) noteUnknown(turn, execution);
   updateExecution(turn, execution, {
     status: "CANCELLED",
     attempt: attemptsMade(status || (timers.includes("retry") ? "RETRYING" : "RUNNING"), attempt),
@@ -52,6 +54,11 @@ export function stopExecution(
   noteStep(turn, "workflow.step.cancelled", execution);
   removeLive(turn, execution);
   if (phase === "ACTIVE") abortAttempt(turn, execution, reason);
+}
+
+/** Its attempt before may still be at it. */
+export function hasTimedOut(turn: Turn, { path, iteration }: LiveExecution): boolean {
+  return executionOf(turn, executionKey(path, iteration)).error?.kind === "TIMEOUT";
 }
 
 function awaitGrace(turn: Turn, execution: LiveExecution, status: StepStatus): void {

@@ -2,7 +2,7 @@ import type { Signal } from "../state/signal.ts";
 
 import type { LiveExecution, TimerKind } from "../state/snapshot.ts";
 import { retryChild, timeOutChild, timeOutChildren } from "./child-end.ts";
-import { settleAwaited } from "./compensate.ts";
+import { noteUnknown, settleAwaited } from "./compensate.ts";
 import { abortAttempt } from "./dispatch.ts";
 import { failInstance } from "./end.ts";
 import { failForGood, timeoutError } from "./finish-step.ts";
@@ -12,6 +12,7 @@ import { isPaused } from "./pause.ts";
 import { observeStatus } from "./read-rows.ts";
 import { dropTimer } from "./set-timers.ts";
 import { start } from "./start.ts";
+import { hasTimedOut } from "./stop.ts";
 import { attemptsMade } from "./step-views.ts";
 import { move } from "./turn.ts";
 import type { Turn } from "./turn.ts";
@@ -103,7 +104,11 @@ function timeOutStep(turn: Turn, execution: LiveExecution): void {
 /** It may be running or waiting for its next attempt, and then only earlier ones have been made. */
 function timeOutTotal(turn: Turn, execution: LiveExecution): void {
   const { stepId, attempt } = execution;
-  const made = attempt > 1 ? attemptsMade(observeStatus(turn, execution), attempt) : attempt;
+  const isUndoable = turn.definition.compensationFor.has(stepId);
+  const status = attempt > 1 || isUndoable ? observeStatus(turn, execution) : "RUNNING";
+  const made = attemptsMade(status, attempt);
+  const isUnknown = status === "RUNNING" || (status === "RETRYING" && hasTimedOut(turn, execution));
+  if (isUndoable && isUnknown) noteUnknown(turn, execution);
   const message = `step "${stepId}" took longer than its totalTimeout, retries included`;
   abortAttempt(turn, execution, "the step's totalTimeout passed");
   failForGood(turn, { ...execution, attempt: made }, timeoutError(execution, made, message));

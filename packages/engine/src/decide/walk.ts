@@ -199,8 +199,9 @@ function tooOften(turn: Turn, current: Step, execution: LiveExecution): Next {
     attempt: null,
     details: null,
   };
-  insertInstant(turn, current.type, execution);
-  settleFailed(turn, execution, error);
+  const untried = { ...execution, attempt: 0 };
+  insertInstant(turn, current.type, untried);
+  settleFailed(turn, untried, error);
   if (execution.iteration === maxIterations + 1) {
     return routeError(turn, current, execution.within, error);
   }

@@ -1,5 +1,5 @@
 import type { SimulationView } from "@millrace/contract";
-import { attemptsMade } from "../decide/step-views.ts";
+import { attemptsBegun } from "../decide/step-views.ts";
 import { isInItem } from "../definition/paths.ts";
 import type { Decision } from "../state/decision.ts";
 import type { ExecutionRead } from "../state/reads.ts";
@@ -36,7 +36,7 @@ function stepsOf({ definition, instance, begun }: Run): SimulationResult["instan
   }
   const shown = [...latest.values()].toSorted(inOrder).map(({ row }) => {
     const { stepId, path, status, output = null, error, attempt, iteration } = row;
-    const attempts = attemptsMade(status, attempt);
+    const attempts = attemptsBegun(status, attempt);
     const view = { status, output, error: error && { ...error }, attempts, iteration };
     return { names: isInItem(path) ? [stepId, path] : [stepId], view };
   });

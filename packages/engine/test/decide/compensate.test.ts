@@ -115,6 +115,84 @@ test("a first cancel while a failure is being undone is one: what is under way g
   });
 });
 
+describe("a step of which nobody knows what it has done is uncertain:", () => {
+  const running = (fields: object) => {
+    const simulation = saga({ b: fields });
+    simulation.succeed("a");
+    simulation.claim("b");
+    return simulation;
+  };
+
+  test.each(["timeout", "heartbeat"] as const)("its last attempt ended by its %s", (clock) => {
+    const simulation = running({ retry: { maxAttempts: 1 } });
+
+    simulation.timeOut("b", clock);
+
+    expect(simulation.snapshot).toMatchObject({
+      status: "FAILED",
+      compensation: { plan: ["undo_a"], uncertain: ["b"] },
+    });
+  });
+
+  test("a handler took its timeout, and the workflow is cancelled later", () => {
+    const simulation = running({
+      retry: { maxAttempts: 1 },
+      onError: [{ errors: ["TIMEOUT"], to: "w" }],
+    });
+    simulation.timeOut("b");
+
+    simulation.cancel();
+
+    expect(simulation.snapshot.compensation).toMatchObject({ uncertain: ["b"] });
+  });
+
+  test("it waits for its next attempt after one that has timed out", () => {
+    const simulation = running({ retry: { maxAttempts: 3 } });
+    simulation.timeOut("b");
+
+    simulation.cancel();
+
+    expect(simulation.snapshot.compensation).toMatchObject({ uncertain: ["b"] });
+  });
+
+  test("it ran when its totalTimeout was over, and not when it only waited", () => {
+    for (const [wasTaken, uncertain] of [
+      [true, ["b"]],
+      [false, []],
+    ] as const) {
+      const simulation = saga({ b: { totalTimeout: "PT5S" } });
+      simulation.succeed("a");
+      if (wasTaken) simulation.claim("b");
+
+      simulation.elapse("PT5S");
+
+      expect(simulation.snapshot.compensation).toMatchObject({ uncertain });
+    }
+  });
+
+  test("its workers died of it, and its dead letter is discarded", () => {
+    const simulation = running({});
+    simulation.send({ kind: "poisoned", path: "b", iteration: 1, attempt: 1, deliveries: 5 });
+
+    simulation.send({ kind: "deadLetterDiscarded", actor: "user:ada", reason: null });
+
+    expect(simulation.snapshot.compensation).toMatchObject({ plan: ["undo_a"], uncertain: ["b"] });
+  });
+
+  test("not one that completed in a later attempt, or failed by itself", () => {
+    const simulation = running({ retry: { maxAttempts: 2 } });
+    simulation.timeOut("b");
+    simulation.claim("b");
+    simulation.succeed("b");
+    simulation.fail("c", { retryable: false });
+
+    expect(simulation.snapshot.compensation).toMatchObject({
+      plan: ["undo_b", "undo_a"],
+      uncertain: [],
+    });
+  });
+});
+
 test("in a loop every completed execution is undone, each with its own output", () => {
   const simulation = simulate(
     define({

@@ -44,7 +44,11 @@ describe("loops", () => {
       status: "FAILED",
       error: { kind: "LIMIT", type: "MAX_ITERATIONS", stepId: "count" },
     });
-    expect(simulation.row("count")).toMatchObject({ iteration: 3, status: "FAILED" });
+    expect(simulation.row("count")).toMatchObject({
+      iteration: 3,
+      status: "FAILED",
+      attempt: 0,
+    });
   });
 
   test("onError can go on from there, once: after that the guard ends the instance", () => {

@@ -320,16 +320,19 @@ describe("a wait that times out", () => {
   });
 });
 
-test("a lookback of the instance counts from its creation", () => {
-  const simulation = simulate(
-    define({ steps: [{ ...wait, lookback: "instance" }] }),
-    {},
-    {
-      createdAt: new Date("2026-02-01T00:00:00Z"),
-    },
-  );
+test.each(["instance", "${ input.far ? 'instance' : 'PT1H' }"])(
+  "a lookback %s counts from the instance's creation",
+  (lookback) => {
+    const simulation = simulate(
+      define({ steps: [{ ...wait, lookback }] }),
+      { far: true },
+      {
+        createdAt: new Date("2026-02-01T00:00:00Z"),
+      },
+    );
 
-  simulation.start();
+    simulation.start();
 
-  expect(simulation.waits.get("w#1")?.lookbackFrom).toEqual(new Date("2026-02-01T00:00:00Z"));
-});
+    expect(simulation.waits.get("w#1")?.lookbackFrom).toEqual(new Date("2026-02-01T00:00:00Z"));
+  },
+);
