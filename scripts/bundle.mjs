@@ -10,7 +10,10 @@ const root = fileURLToPath(new URL("..", import.meta.url));
 const apps = ["api", "cli", "scheduler", "worker"];
 
 /** Programs of threads: not one bundle with their apps, since they must load nothing but what they need. */
-const threads = { worker: ["packages/store/dist/beat-thread.js"] };
+const threads = {
+  api: ["packages/runtime/dist/definitions/simulation-thread.js"],
+  worker: ["packages/store/dist/beat-thread.js"],
+};
 
 const external = [
   // Each app is a program by itself.

@@ -1,3 +1,2 @@
 export { compileInputSchema, faultsOfInputSchema } from "./input-schema.ts";
 export type { CheckInput } from "./input-schema.ts";
-export { withinTime } from "./within-time.ts";

@@ -285,6 +285,17 @@ export class ScheduleBusyError extends MillraceError {
   }
 }
 
+export class SimulationsBusyError extends MillraceError {
+  override readonly name = "SimulationsBusyError";
+  readonly code = "BUSY";
+  override readonly retryAfterSeconds = 5;
+  constructor(others: number) {
+    super(
+      `${count(others, "simulation")} run or wait in this process already; try again, or simulate on the command line`,
+    );
+  }
+}
+
 function count(what: readonly Problem[] | number, noun: string): string {
   const number = typeof what === "number" ? what : what.length;
   return number === 1 ? `a ${noun}` : `${number} ${noun}s`;

@@ -9,6 +9,8 @@ import type { Clock } from "./clock.ts";
 import { openCommitter } from "./committer.ts";
 import { openDefinitionCache } from "./definitions/definition-cache.ts";
 import type { DefinitionCache } from "./definitions/definition-cache.ts";
+import { openSimulations } from "./definitions/simulations.ts";
+import type { Simulations } from "./definitions/simulations.ts";
 import { openEmissions } from "./events/emissions.ts";
 import type { Emissions } from "./events/emissions.ts";
 import { openEventIntake } from "./events/event-intake.ts";
@@ -36,6 +38,7 @@ export interface Services {
   readonly log: Log;
   readonly metrics: Metrics;
   readonly definitions: DefinitionCache;
+  readonly simulations: Simulations;
   readonly wakes: InstanceWakes;
   readonly load: Loader;
   readonly intake: EventIntake;
@@ -107,6 +110,7 @@ export async function openServices(settings: ServicesSettings): Promise<Services
     log,
     metrics,
     definitions,
+    simulations: openSimulations(),
     wakes: openInstanceWakes(queue),
     load: openLoader(database.db),
     intake: openEventIntake(database.db),
@@ -127,7 +131,8 @@ export async function openServices(settings: ServicesSettings): Promise<Services
 }
 
 export async function closeServices(services: Services): Promise<void> {
-  const { emissions, missed, queue, clock, database } = services;
+  const { simulations, emissions, missed, queue, clock, database } = services;
+  await simulations.close();
   await emissions.close();
   await missed.close();
   await clock.close();

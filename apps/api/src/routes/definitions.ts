@@ -58,7 +58,7 @@ const simulateSchema = {
   operationId: "simulateDefinition",
   summary: "Run a scenario on a virtual clock, with mocked tasks",
   description:
-    "No task runs and nothing is stored. With `definition` in the body that document is simulated, registered or not. A simulation has at most 1,000 decisions and 2,000 executions.",
+    "No task runs and nothing is stored. With `definition` in the body that document is simulated, registered or not. A simulation has at most 1,000 decisions and 2,000 executions, and 5 s; two run at once, eight wait, and beyond that the answer is 503 with Retry-After.",
   params: DefinitionPath,
   body: SimulateRequest,
   response: { 200: SimulationView },
@@ -128,7 +128,7 @@ export const definitionRoutes: FastifyPluginAsyncZod<ApiContext> = async (app, {
     "/v1/definitions/:id/simulate",
     {
       schema: simulateSchema,
-      config: { errors: ["WORKFLOW_NOT_FOUND", "INVALID_DEFINITION", "INVALID_INPUT"] },
+      config: { errors: ["WORKFLOW_NOT_FOUND", "INVALID_DEFINITION", "INVALID_INPUT", "BUSY"] },
     },
     (request) => runtime.simulate(callerOf(request), request.params.id, request.body),
   );

@@ -18,6 +18,12 @@ export interface Calendar {
   readonly clock: ZoneClock;
   /** The last day whose holidays are known. */
   readonly lastDay: number;
+  /** What it was compiled of: plain values, which can be handed to another thread. */
+  readonly source: {
+    readonly document: CalendarDocument;
+    readonly version: number;
+    readonly holidays: KnownHolidays | null;
+  };
 }
 
 /** The public holidays of a calendar, as whoever stores it has looked them up. ISO dates. */
@@ -53,6 +59,7 @@ export function compileCalendar(
     version,
     clock,
     lastDay: holidays === null ? Infinity : dayOf(holidays.until),
+    source: { document, version, holidays },
     spansOf(day) {
       const known = opened.get(day);
       if (known !== undefined) return known;

@@ -1,7 +1,7 @@
-import { compileDefinition, scenarioProblems, simulate, usedCalendars } from "@millrace/engine";
-import type { Calendar, SimulationResult } from "@millrace/engine";
+import { compileDefinition, scenarioProblems, usedCalendars } from "@millrace/engine";
+import type { Calendar, SimulationResult, simulate } from "@millrace/engine";
 import { openCalendars } from "@millrace/holidays";
-import { compileInputSchema, withinTime } from "@millrace/input-schema";
+import { compileInputSchema } from "@millrace/input-schema";
 import { getDefinition } from "@millrace/store";
 import type { Db, DefinitionDocument } from "@millrace/store";
 import { loadCalendars } from "../calendars/load-calendars.ts";
@@ -9,6 +9,7 @@ import { InvalidInputError, InvalidScenarioError, WorkflowNotFoundError } from "
 import type { Problem } from "../errors.ts";
 import type { Caller, Services } from "../services.ts";
 import { checkDefinition } from "./register-definition.ts";
+import { simulationBounds } from "./simulation-threads.ts";
 
 export interface SimulationRequest {
   /** Default: the latest version. */
@@ -21,10 +22,11 @@ export interface SimulationRequest {
 /**
  * Runs a scenario on a virtual clock. No task runs, and nothing is stored.
  *
- * @throws InvalidDefinitionError, InvalidInputError, InvalidScenarioError, WorkflowNotFoundError
+ * @throws InvalidDefinitionError, InvalidInputError, InvalidScenarioError, WorkflowNotFoundError,
+ *   SimulationsBusyError
  */
 export async function simulateDefinition(
-  { database: { db } }: Services,
+  { database: { db }, simulations }: Services,
   { tenantId }: Caller,
   workflowId: string,
   { version, definition: given, scenario }: SimulationRequest,
@@ -34,17 +36,22 @@ export async function simulateDefinition(
   const document = stored
     ? stored.document
     : checkDefinition(given, { pathId: workflowId }).document;
-  const definition = compileDefinition(document, stored ? stored.version : 1);
-  const problems = scenarioProblems(definition, scenario);
+  const planned = stored ? stored.version : 1;
+  const problems = scenarioProblems(compileDefinition(document, planned), scenario);
   if (problems.length > 0) {
     throw new InvalidScenarioError(problems.map(ofScenario));
   }
   const calendars = await calendarsFor(db, tenantId, document, scenario);
   const violations = compileInputSchema(document)(scenario.input ?? {});
   if (violations.length > 0) throw new InvalidInputError(workflowId, violations);
-  const done = withinTime(simulationMs, () => simulate(definition, scenario, calendars));
-  if (done === undefined) throw new InvalidScenarioError([tooCostly]);
-  return { version: stored ? stored.version : null, result: done.value };
+  const result = await simulations.run({
+    document,
+    version: planned,
+    scenario,
+    calendars: [...calendars.values()].map(({ source }) => source),
+  });
+  if (result === undefined) throw new InvalidScenarioError([tooCostly]);
+  return { version: stored ? stored.version : null, result };
 }
 
 /** The stored ones that the document names, and those of the scenario in their place. */
@@ -68,11 +75,8 @@ function ofScenario({ path, ...rest }: Problem): Problem {
   return { path: `/scenario${path}`, ...rest };
 }
 
-/** What one simulation may take: nothing else happens in the process meanwhile. */
-const simulationMs = 5_000;
-
 const tooCostly = {
   path: "/scenario",
   code: "TOO_COSTLY",
-  message: `the simulation takes longer than ${simulationMs / 1_000} s; simulate fewer items, or on the command line, which has no such limit`,
+  message: `the simulation takes longer than ${simulationBounds.ms / 1_000} s, or more than ${simulationBounds.mb} MB; simulate fewer items, or on the command line, which has no such limit`,
 };

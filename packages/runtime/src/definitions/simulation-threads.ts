@@ -1,0 +1,109 @@
+import { once } from "node:events";
+import { Worker } from "node:worker_threads";
+import type { Calendar, simulate, SimulationResult } from "@millrace/engine";
+import type { DefinitionDocument } from "@millrace/store";
+
+/** Threads that simulate, so that no simulation holds anything else of the process up. */
+export interface SimulationThreads {
+  /** @returns Undefined where it takes more than a simulation may. */
+  run(plan: SimulationPlan): Promise<SimulationResult | undefined>;
+  close(): Promise<void>;
+}
+
+/** What a thread is given. Calendars are compiled there, since functions cannot be handed over. */
+export interface SimulationPlan {
+  readonly document: DefinitionDocument;
+  readonly version: number;
+  readonly scenario: Parameters<typeof simulate>[1];
+  readonly calendars: readonly Calendar["source"][];
+}
+
+/** What one simulation may take: its thread is ended beyond. */
+export const simulationBounds = { ms: 5_000, mb: 256 };
+
+/** How long a thread waits for the next one: it takes longer to begin than most simulations do. */
+const idleMs = 10_000;
+
+/** The program of a thread. From the sources, the built file. */
+const program = new URL(
+  import.meta.url.endsWith(".ts")
+    ? "../../dist/definitions/simulation-thread.js"
+    : "./simulation-thread.js",
+  import.meta.url,
+);
+
+export function openSimulationThreads(): SimulationThreads {
+  const all = new Set<Worker>();
+  const idle = new Map<Worker, NodeJS.Timeout>();
+
+  function open(): Worker {
+    const thread = new Worker(program, {
+      resourceLimits: { maxOldGenerationSizeMb: simulationBounds.mb },
+      // Not this process's conditions: in tests they resolve packages to sources, which Node cannot run.
+      execArgv: [],
+    });
+    all.add(thread);
+    thread.on("exit", () => {
+      all.delete(thread);
+      idle.delete(thread);
+    });
+    return thread;
+  }
+
+  function take(): Worker {
+    const [resting] = idle.keys();
+    if (resting === undefined) return open();
+    clearTimeout(idle.get(resting));
+    idle.delete(resting);
+    return resting;
+  }
+
+  function rest(thread: Worker): void {
+    const end = () => {
+      idle.delete(thread);
+      void thread.terminate();
+    };
+    idle.set(thread, setTimeout(end, idleMs).unref());
+  }
+
+  return {
+    async run(plan) {
+      const thread = take();
+      const timer = setTimeout(() => void thread.terminate(), simulationBounds.ms);
+      const result = await answerOf(thread, plan).finally(() => clearTimeout(timer));
+      if (result !== undefined) rest(thread);
+      return result;
+    },
+    async close() {
+      await Promise.all([...all].map((thread) => thread.terminate()));
+    },
+  };
+}
+
+/** Undefined where the thread ends without one. */
+async function answerOf(
+  thread: Worker,
+  plan: SimulationPlan,
+): Promise<SimulationResult | undefined> {
+  const answered = new AbortController();
+  const { signal } = answered;
+  try {
+    const answer = once(thread, "message", { signal });
+    const end = once(thread, "exit", { signal });
+    thread.ref();
+    thread.postMessage(plan);
+    const [result] = (await Promise.race([answer, end.then(() => [])])) as [SimulationResult?];
+    return result;
+  } catch (error) {
+    if (isOutOfMemory(error)) return undefined;
+    throw error;
+  } finally {
+    answered.abort();
+    // An idle one keeps no process alive.
+    thread.unref();
+  }
+}
+
+function isOutOfMemory(error: unknown): boolean {
+  return error instanceof Error && Reflect.get(error, "code") === "ERR_WORKER_OUT_OF_MEMORY";
+}

@@ -1,0 +1,58 @@
+import type { SimulationResult } from "@millrace/engine";
+import { expect, test } from "vitest";
+import type { SimulationPlan } from "../src/definitions/simulation-threads.ts";
+import { openSimulations } from "../src/definitions/simulations.ts";
+
+const plan: SimulationPlan = {
+  document: { id: "w", steps: [{ stepId: "a", type: "TASK", taskId: "a" }] } as never,
+  version: 1,
+  scenario: {},
+  calendars: [],
+};
+
+/** Those that were begun, each to be ended by hand. */
+function opened() {
+  const ends: (() => void)[] = [];
+  const simulations = openSimulations({
+    run: () =>
+      new Promise<SimulationResult | undefined>((resolve) => {
+        ends.push(() => resolve(undefined));
+      }),
+    close: async () => {},
+  });
+  return { ends, simulations };
+}
+
+const turn = () => new Promise((resolve) => setImmediate(resolve));
+
+test("two run at once and eight wait, each for its turn; another one is refused", async () => {
+  const { ends, simulations } = opened();
+  const ten = Array.from({ length: 10 }, () => simulations.run(plan));
+  await turn();
+
+  await expect(simulations.run(plan)).rejects.toMatchObject({
+    code: "BUSY",
+    retryAfterSeconds: 5,
+    message: expect.stringContaining("10 simulations"),
+  });
+  expect(ends).toHaveLength(2);
+  for (let ended = 0; ended < 10; ended++) {
+    ends[ended]?.();
+    await turn();
+    expect(ends).toHaveLength(Math.min(10, ended + 3));
+  }
+  await Promise.all(ten);
+  void simulations.run(plan);
+  await turn();
+  expect(ends).toHaveLength(11);
+});
+
+test("a thread simulates one after the other, and ends where one has failed", async () => {
+  const simulations = openSimulations();
+  const outcome = async () => (await simulations.run(plan))?.outcome;
+
+  expect([await outcome(), await outcome()]).toEqual(["SETTLED", "SETTLED"]);
+  await expect(simulations.run({ ...plan, document: {} as never })).rejects.toThrow(TypeError);
+  expect(await outcome()).toBe("SETTLED");
+  await simulations.close();
+});
