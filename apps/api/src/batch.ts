@@ -59,9 +59,15 @@ export async function answerBatch<Item, Answer extends object>(
     }),
   );
 
-  return items.map((_, index) =>
+  const results = items.map((_, index) =>
     resultOf(index, outcomes.get(index) ?? { error: undefined }, statusOf),
   );
+  // What nothing at all came of is answered as a single call would be, with the time to ask again.
+  const [first] = outcomes.values();
+  if (first !== undefined && "error" in first && results.every(({ status }) => status === 503)) {
+    throw first.error;
+  }
+  return results;
 }
 
 function resultOf<Answer extends object>(

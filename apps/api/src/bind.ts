@@ -22,6 +22,7 @@ import {
   waitUntilSettled,
   watchServices,
   whyInstance,
+  WorkflowNotFoundError,
 } from "@millrace/runtime";
 import {
   getDefinition,
@@ -37,6 +38,7 @@ import {
 import { calendarsOf } from "./calendars.ts";
 import { consistencyView, repairView } from "./consistency-view.ts";
 import { deadLettersOf } from "./dead-letters.ts";
+import { ApiError } from "./errors.ts";
 import { historyPage } from "./history.ts";
 import { operationsOf } from "./operations.ts";
 import { planView } from "./plan-view.ts";
@@ -219,11 +221,18 @@ async function forOwner<T>(
   try {
     return await act(caller);
   } catch (error) {
+    if (error instanceof WorkflowNotFoundError) throw definitionMissing(instanceId, error);
     if (!(error instanceof InstanceNotFoundError) || caller.isAnyTenant !== true) throw error;
     const tenantId = await tenantOf(db, instanceId);
     if (tenantId === undefined || tenantId === caller.tenantId) throw error;
     return act({ ...caller, tenantId });
   }
+}
+
+/** The instance is there, so that this is no 404. */
+function definitionMissing(instanceId: string, cause: WorkflowNotFoundError): ApiError {
+  const message = `the definition of instance ${instanceId} is not stored any more (${cause.message}): restore it from a backup; until then it cannot go on, and millrace doctor says what else is wrong with it`;
+  return new ApiError("STATUS_CONFLICT", message, { cause });
 }
 
 function notThere(instanceId: string): never {
@@ -237,11 +246,17 @@ function undefinedIfNotThere(error: unknown): undefined {
 /** Definitions in use are kept compiled, so this waits only for the first instance of a version. */
 async function factsOf(services: Services, { snapshot }: InstanceRead): Promise<DefinitionFacts> {
   const { tenantId, workflowId, workflowVersion } = snapshot;
-  const { definition } = await services.definitions.get(tenantId, workflowId, workflowVersion);
-  return {
-    size: definition.size,
-    conditionOf: (wait) => waitCondition(definition, wait),
-  };
+  try {
+    const { definition } = await services.definitions.get(tenantId, workflowId, workflowVersion);
+    return {
+      size: definition.size,
+      conditionOf: (wait) => waitCondition(definition, wait),
+    };
+  } catch (error) {
+    if (!(error instanceof WorkflowNotFoundError)) throw error;
+    // One that has lost its definition is shown without, and keeps no other from being shown.
+    return { size: snapshot.completedSteps, conditionOf: () => undefined };
+  }
 }
 
 function filterOf(query: ListInstancesQuery): InstanceFilter {

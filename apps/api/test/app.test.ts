@@ -283,6 +283,24 @@ test("a batch has one result per item, in order, each tenant's items together", 
   ]);
 });
 
+test.each(["instances", "events"])(
+  "a batch of %s of which nothing at all came, since the database is away, is a 503",
+  async (kind) => {
+    const error = Object.assign(new Error("away"), { code: "DATABASE_UNAVAILABLE" });
+    const away = async (_: unknown, items: readonly unknown[]) => items.map(() => ({ error }));
+    app = await createFakeApp({ startInstances: away, publishEvents: away });
+    const payload = [
+      { workflowId: "a", pattern: "a.b", payload: 1 },
+      { workflowId: "b", pattern: "a.c", payload: 2 },
+    ].map(({ workflowId, ...event }) => (kind === "events" ? event : { workflowId }));
+
+    const answer = await app.http.inject({ method: "POST", url: `/v1/${kind}:batch`, payload });
+
+    expect([answer.statusCode, answer.headers["retry-after"]]).toEqual([503, "1"]);
+    expect(answer.json().code).toBe("DATABASE_UNAVAILABLE");
+  },
+);
+
 test("a batch of events refuses only the events that are wrong", async () => {
   app = await createFakeApp();
   const payload = [
@@ -408,7 +426,7 @@ test("readiness answers 503 while what is required is away", async () => {
 
   const answer = await app.http.inject("/readyz");
 
-  expect(answer.statusCode).toBe(503);
+  expect([answer.statusCode, answer.headers["retry-after"]]).toEqual([503, "1"]);
   expect(answer.json().checks.postgres.detail).toBe("connect ECONNREFUSED");
 });
 

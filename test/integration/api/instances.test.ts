@@ -1,5 +1,6 @@
 import { InstanceView } from "@millrace/contract";
 import { eventually } from "@millrace/testkit";
+import { CompiledQuery } from "kysely";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { echo, openTestApi, type TestApi, waiting } from "./support.ts";
 
@@ -13,6 +14,28 @@ afterAll(() => api.close());
 
 const start = (body: object, headers?: Record<string, string>) =>
   api.call("POST", "/v1/instances", body, headers);
+
+test("an instance that has lost its definition is shown, keeps no other from it, and says what to do", async () => {
+  const { id } = (await start({ workflowId: "waiting", correlationId: "lost" })).body;
+  const { id: other } = (await start({ workflowId: "waiting", correlationId: "lost" })).body;
+  const loses = "update workflow_instances set workflow_version = 99 where id = $1";
+  await api.services.database.db.executeQuery(CompiledQuery.raw(loses, [id]));
+
+  const list = await api.call("GET", "/v1/instances?correlationId=lost");
+  const read = await api.call("GET", `/v1/instances/${id}`);
+  const refused = [
+    await api.call("POST", `/v1/instances/${id}/cancel`, {}),
+    await api.call("GET", `/v1/instances/${id}/why`),
+  ];
+
+  const ids = list.body.items.map((each: { id: string }) => each.id);
+  expect(ids.toSorted()).toEqual([id, other].toSorted());
+  expect([read.status, read.body.status]).toEqual([200, "WAITING_FOR_EVENT"]);
+  for (const { status, body } of refused) {
+    expect([status, body.code]).toEqual([409, "STATUS_CONFLICT"]);
+    expect(body.detail).toMatch(/definition of instance .* is not stored any more .* restore it/);
+  }
+});
 
 test("the same definition again is a no-op, another content the next version", async () => {
   const define = (document: object) => api.call("PUT", "/v1/definitions/twice", document);

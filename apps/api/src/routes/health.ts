@@ -33,7 +33,10 @@ export const healthRoutes: FastifyPluginAsyncZod<ApiContext> = async (app, { run
     const readiness = await runtime.readiness();
     return reply
       .code(readiness.status === "ok" ? 200 : 503)
-      .header("cache-control", "no-store")
+      .headers({
+        "cache-control": "no-store",
+        ...(readiness.status !== "ok" && { "retry-after": "1" }),
+      })
       .send(readiness);
   });
 
