@@ -34,7 +34,7 @@ export function report({ group, record, violations }: Summary): string {
 
 /** The last lines of a run. */
 export function reportAll(
-  { seed, minutes, groups }: Arguments,
+  { seed, minutes, groups, rate, workers, isQuick }: Arguments,
   summaries: readonly Summary[],
 ): string {
   const faults = summaries.reduce((sum, { record }) => sum + record.faults.length, 0);
@@ -43,7 +43,8 @@ export function reportAll(
   return (
     `\nseed ${seed}, ${minutes} minutes each of ${groups.join(", ")}: ${instances} instances, ` +
     `${faults} faults, ${violations} violations\n` +
-    `the same again: npm run test:chaos -- --seed ${seed} --minutes ${minutes} --only ${groups.join(",")}\n`
+    `the same again: npm run test:chaos -- --seed ${seed} --minutes ${minutes} --only ${groups.join(",")} ` +
+    `--rate ${rate} --workers ${workers}${isQuick ? " --quick" : ""}\n`
   );
 }
 

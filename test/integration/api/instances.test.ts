@@ -29,7 +29,7 @@ test("an instance that has lost its definition is shown, keeps no other from it,
   ];
 
   const ids = list.body.items.map((each: { id: string }) => each.id);
-  expect(ids.toSorted()).toEqual([id, other].toSorted());
+  expect(new Set(ids)).toEqual(new Set([id, other]));
   expect([read.status, read.body.status]).toEqual([200, "WAITING_FOR_EVENT"]);
   for (const { status, body } of refused) {
     expect([status, body.code]).toEqual([409, "STATUS_CONFLICT"]);
