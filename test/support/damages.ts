@@ -186,6 +186,13 @@ export const damages: readonly Damage[] = [
     isRepaired: true,
   },
   {
+    name: "a timer is looked at a year after it is due",
+    of: "emits",
+    sql: ["update timers set look_at = look_at + interval '1 year' where instance_id = $1"],
+    codes: ["TIMER_DIFFERS"],
+    isRepaired: true,
+  },
+  {
     name: "a timer is held for ever",
     of: "emits",
     sql: ["update timers set look_at = 'infinity' where instance_id = $1"],
@@ -262,6 +269,15 @@ export const damages: readonly Damage[] = [
     name: "nobody looks whether the job of a step is there",
     of: "task",
     sql: ["update step_executions set look_at = null where instance_id = $1"],
+    codes: ["STEP_OVERLOOKED"],
+    isRepaired: true,
+  },
+  {
+    name: "somebody looks in a year whether the job of a step is there",
+    of: "task",
+    sql: [
+      "update step_executions set look_at = look_at + interval '1 year' where instance_id = $1",
+    ],
     codes: ["STEP_OVERLOOKED"],
     isRepaired: true,
   },

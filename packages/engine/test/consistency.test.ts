@@ -41,6 +41,42 @@ test("a timer that has not fired long after it was due is overdue, and is left t
   expect(findings[0]?.repair).toBeUndefined();
 });
 
+test("a timer is looked at when it is due, or soon after a scheduler has taken it", () => {
+  const stored = resting();
+  const [timer] = stored.timers;
+  const lookedAt = (lookAt: Date) => ({
+    ...stored,
+    timers: [{ ...(timer as Evidence["timers"][number]), lookAt }],
+  });
+
+  expect(codesOf(lookedAt(later(stored, 3_600_000 + 5_000)))).toEqual([]);
+  expect(codesOf(lookedAt(later(stored, 3_600_000 + 60_000)))).toEqual(["TIMER_DIFFERS"]);
+});
+
+test("a retry is due when the history says, and looked for soon after", () => {
+  const retrying = define({
+    steps: [{ stepId: "a", retry: { initialInterval: "PT10S", maxAttempts: 3 } }],
+  });
+  const simulation = simulate(retrying);
+  simulation.start();
+  simulation.fail("a");
+  const { instance, timers, waits, history, now } = simulation;
+  const parts = { instance, timers, waits, children: new Set<string>(), held: new Set<string>() };
+  const stored = evidenceOf(retrying, parts, history, now);
+  const [step] = stored.steps;
+  const tried = (changed: Partial<Evidence["steps"][number]>) => ({
+    ...stored,
+    steps: [{ ...(step as Evidence["steps"][number]), ...changed }],
+  });
+
+  const moved = checkConsistency(tried({ retryAt: later(stored, 365 * 86_400_000) }));
+
+  expect(step?.status).toBe("RETRYING");
+  expect(moved).toMatchObject([{ code: "STEP_DIFFERS", repair: { kind: "commit" } }]);
+  expect(codesOf(tried({ lookAt: later(stored, 365 * 86_400_000) }))).toEqual(["STEP_OVERLOOKED"]);
+  expect(codesOf(tried({ lookAt: later(stored, 600_000) }))).toEqual([]);
+});
+
 test("counts of progress beyond what there is are found without a history", () => {
   const stored = resting();
   const snapshot = stored.snapshot && { ...stored.snapshot, completedSteps: 9 };

@@ -21,6 +21,7 @@ import { wentOn } from "./workers.ts";
  * | -------------------- | ----------------------------------------------------------------- |
  * | steps without a job  | `step_executions_look`, up to now                                 |
  * | lapsed, overdue      | `step_executions_held`, whole: as long as the fleet is wide       |
+ * | held by nobody       | `step_executions_unheld`: empty but after damage                  |
  * | events not matched   | `events_unmatched`, up to a moment ago: empty but after a crash   |
  * | lookbacks not done   | `waits_not_looked_back`, the same                                 |
  * | matches not applied  | `waits_unapplied`, the same                                       |
@@ -115,9 +116,21 @@ const isHeldInSilence = `s.status = 'RUNNING' and s.worker_id is not null and no
       and (w.exit is not null
         or coalesce(w.beat_at, '-infinity') < clock_timestamp() - $1::bigint * interval '1 ms')`;
 
+/** The holder of what nobody holds: it never beats. Whatever is given to it has lapsed by the next look. */
+export const nobody = "00000000-0000-0000-0000-000000000000";
+
 const silentHolders = prepared(
   "silent_holders",
-  `select distinct worker_id from (
+  `with unheld as materialized (
+    select s.tenant_id, s.instance_id, s.path, s.iteration from step_executions s
+    where s.status = 'RUNNING' and s.worker_id is null and s.queue is not null and not s.awaited
+      and coalesce(s.started_at, s.created_at)
+        < clock_timestamp() - $1::bigint * interval '1 ms'
+    limit $2
+    for update skip locked),
+  given as (
+    update step_executions s set worker_id = '${nobody}' from unheld x where ${samePlace})
+  select distinct worker_id from (
     select s.worker_id from step_executions s
     left join workers w on w.id = s.worker_id
     where ${isHeldInSilence}

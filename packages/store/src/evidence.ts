@@ -325,18 +325,20 @@ interface TimerRow {
   readonly kind: string;
   readonly attempt: number;
   readonly due_at: Date;
+  readonly look_at: Date | null;
   readonly held: boolean;
 }
 
 const timersOf = prepared(
   "evidence_timers",
-  `select path, iteration, kind, attempt, due_at, look_at = 'infinity' as held from timers
+  `select path, iteration, kind, attempt, due_at, nullif(look_at, 'infinity') as look_at,
+    look_at = 'infinity' as held from timers
   where tenant_id = $1 and instance_id = $2
   order by path, iteration, kind`,
 );
 
-function timerOf({ due_at, kind, ...row }: TimerRow): TimerEvidence {
-  return { ...row, kind: kind as TimerKind, dueAt: due_at };
+function timerOf({ due_at, look_at, kind, ...row }: TimerRow): TimerEvidence {
+  return { ...row, kind: kind as TimerKind, dueAt: due_at, lookAt: look_at };
 }
 
 interface ChildRow {

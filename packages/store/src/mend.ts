@@ -5,6 +5,7 @@ import type { Commit, Key, Written } from "./commit.ts";
 import { dueColumns, dueStepOf } from "./due-step.ts";
 import type { DueRow, DueStep } from "./due-step.ts";
 import { draftOf } from "./commit/draft.ts";
+import { nobody } from "./due.ts";
 import { instanceColumns, snapshotOf } from "./instance-row.ts";
 import type { InstanceRow } from "./instance-row.ts";
 import { jsonText } from "./json.ts";
@@ -113,7 +114,7 @@ export async function releaseLostStep(db: Db, step: SeenStep, silentMs: number):
 
 const release = prepared(
   "release_lost_step",
-  `update step_executions s set worker_id = '00000000-0000-0000-0000-000000000000'
+  `update step_executions s set worker_id = '${nobody}'
   where s.tenant_id = $1 and s.instance_id = $2 and s.path = $3 and s.iteration = $4
     and s.fence = $5 and s.worker_id is not distinct from $6::uuid
     and s.status = 'RUNNING' and not s.awaited

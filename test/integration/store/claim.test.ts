@@ -227,6 +227,24 @@ test("what a silent worker holds is freed once, what an awaited step does is lef
   expect(await rowOf(held)).toMatchObject({ status: "RUNNING" });
 });
 
+test("a step that runs, and that no worker holds, lapses as one whose worker is silent", async () => {
+  const { db } = database;
+  const [unheld, fresh] = await Promise.all([claimedBy(workerId()), claimedBy(workerId())]);
+  await sql`update workers set beat_at = now()`.execute(db);
+  await sql`update step_executions set worker_id = null where instance_id in (${unheld.id}, ${fresh.id})`.execute(
+    db,
+  );
+  await sql`update step_executions set started_at = now() - interval '5 s' where instance_id = ${unheld.id}`.execute(
+    db,
+  );
+  const options = { lapseMs: 4_000, mostDeliveries: 5, limit: 10 };
+
+  const lapsed = [...(await takeLapsedSteps(db, options)), ...(await takeLapsedSteps(db, options))];
+
+  expect(lapsed.map(({ instanceId }) => instanceId)).toEqual([unheld.id]);
+  expect(await rowOf(fresh)).toMatchObject({ status: "RUNNING", worker_id: null });
+});
+
 test("a step that has killed too many workers is shown and not handed on", async () => {
   const { db } = database;
   const snapshot = await claimedBy(workerId());

@@ -61,7 +61,11 @@ interface Question {
 
 const questions: readonly Question[] = [
   { name: "due_steps", values: [500], indexes: ["step_executions_look"] },
-  { name: "silent_holders", values: [4_000, 500], indexes: ["step_executions_held"] },
+  {
+    name: "silent_holders",
+    values: [4_000, 500],
+    indexes: ["step_executions_unheld", "step_executions_held"],
+  },
   { name: "overdue_attempts", values: [500], indexes: ["step_executions_held"] },
   { name: "unmatched_events", values: [2_000, 500], indexes: ["events_unmatched"] },
   { name: "waits_not_looked_back", values: [2_000, 500], indexes: ["waits_not_looked_back"] },

@@ -47,8 +47,18 @@ function checkLive(
   const allowed = statusesIn[phase];
   if (allowed === undefined) return undefined;
   if (row === undefined) return allowed.length === 0 ? undefined : missing(execution, made);
-  if (allowed.includes(row.status) && row.attempt === attempt) return undefined;
+  if (allowed.includes(row.status) && row.attempt === attempt) return checkRetry(row, made);
   const message = `${placeText(execution)} is ${phase} at attempt ${attempt}, and its row ${row.status} at attempt ${row.attempt}`;
+  return differs({ path, iteration }, message, made);
+}
+
+/** When the next attempt may start is the history's to say: a worker that takes it makes it RUNNING. */
+function checkRetry(row: StepEvidence, made: ReplayedStep | undefined): Finding | undefined {
+  const { path, iteration, status, attempt, retryAt } = row;
+  const isRetry = status === "RETRYING" && made?.status === status && made.attempt === attempt;
+  if (!isRetry || retryAt === null || made.retryAt === null) return undefined;
+  if (retryAt.getTime() === made.retryAt.getTime()) return undefined;
+  const message = `${placeText(row)} is to be tried again at ${retryAt.toISOString()}, by the history at ${made.retryAt.toISOString()}`;
   return differs({ path, iteration }, message, made);
 }
 
@@ -171,6 +181,15 @@ export function checkHolders({ steps, now }: Evidence, { snapshot }: Truth): rea
   return steps.flatMap((row) => checkHolder(row, snapshot, now) ?? []);
 }
 
+/** Looks are 10 min apart at most, and spread over minutes after a queue was lost. */
+const longestLookMs = 3_600_000;
+
+function isOverlooked({ lookAt, retryAt }: StepEvidence, now: Date): boolean {
+  if (lookAt === null) return true;
+  const ready = Math.max(now.getTime(), retryAt?.getTime() ?? 0);
+  return lookAt.getTime() > ready + longestLookMs;
+}
+
 function checkHolder(row: StepEvidence, snapshot: Snapshot, now: Date): Finding | undefined {
   const { path, iteration, status, attempt, fence, queue, held, workerId } = row;
   const execution = snapshot.live[executionKey(path, iteration)];
@@ -189,9 +208,11 @@ function checkHolder(row: StepEvidence, snapshot: Snapshot, now: Date): Finding 
       repair: { kind: "commit", commands: [command] },
     };
   }
-  if ((status === "PENDING" || status === "RETRYING") && row.lookAt === null) {
+  const isReady = status === "PENDING" || status === "RETRYING";
+  if (isReady && isOverlooked(row, now)) {
     if (held || row.blocked !== null) return undefined;
-    const message = `${placeText(row)} is ${status}, and nobody looks whether its job is there`;
+    const until = row.lookAt === null ? "" : ` before ${row.lookAt.toISOString()}`;
+    const message = `${placeText(row)} is ${status}, and nobody looks whether its job is there${until}`;
     return { code: "STEP_OVERLOOKED", message, where, repair: { kind: "look", ...claim } };
   }
   if (status !== "RUNNING" || row.awaited) return undefined;

@@ -86,12 +86,13 @@ function checkTimer(
   const shouldHold = isHeldIn(snapshot, kind);
   const isMoved =
     known !== undefined && (known.dueAt.getTime() !== dueAt.getTime() || known.attempt !== attempt);
-  if (isMoved || held !== shouldHold) {
+  const late = lateLook(timer, now);
+  if (isMoved || held !== shouldHold || late !== undefined) {
     const should =
       known === undefined ? "" : `${known.dueAt.toISOString()} at attempt ${known.attempt}, `;
     return {
       code: "TIMER_DIFFERS",
-      message: `${name} is due at ${dueAt.toISOString()} at attempt ${attempt}, ${heldText(held)}; it should be ${should}${heldText(shouldHold)}`,
+      message: `${name} is due at ${dueAt.toISOString()} at attempt ${attempt}, ${heldText(held)}${late ? `, and looked at only at ${late.toISOString()}` : ""}; it should be ${should}${heldText(shouldHold)}`,
       where,
       repair: setAgain(
         snapshot,
@@ -102,6 +103,18 @@ function checkTimer(
   const lateBy = now.getTime() - dueAt.getTime();
   if (held || snapshot.status === "PAUSED" || lateBy <= lateMs) return undefined;
   return { code: "TIMER_OVERDUE", message: `${name} is due since ${dueAt.toISOString()}`, where };
+}
+
+/** A scheduler that takes a due timer has it looked at again so much later. */
+const takenMs = 5_000;
+/** Clocks of the database before and after a failover are so far apart, at most. */
+const skewMs = 5_000;
+
+/** When a timer is looked at that would be overlooked until then. */
+function lateLook({ dueAt, lookAt }: TimerEvidence, now: Date): Date | undefined {
+  if (lookAt === null) return undefined;
+  const latest = Math.max(dueAt.getTime(), now.getTime() + takenMs) + skewMs;
+  return lookAt.getTime() > latest ? lookAt : undefined;
 }
 
 function isHeldIn({ status }: Snapshot, timer: TimerKind): boolean {

@@ -90,6 +90,8 @@ export interface TimerEvidence {
   readonly kind: TimerKind;
   readonly attempt: number;
   readonly dueAt: Date;
+  /** When a scheduler looks at it next; null: never, since it is held. */
+  readonly lookAt: Date | null;
   readonly held: boolean;
 }
 

@@ -64,6 +64,7 @@ export function evidenceOf(
       iteration,
       attempt,
       dueAt,
+      lookAt: held.has(name) ? null : dueAt,
       held: held.has(name),
     })),
     history: commitsOf(definition, history, snapshot),
