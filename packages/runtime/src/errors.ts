@@ -61,10 +61,12 @@ export class CalendarChangedError extends MillraceError {
 
 /** What an input is refused for: a check that was given up says nothing about the input. */
 export function inputRefusal(workflowId: string, problems: readonly Problem[]): string {
-  const what = problems.some(({ code }) => code === "TOO_COSTLY")
-    ? "the input takes too long to be checked against"
-    : "the input does not match";
-  return `${what} the inputSchema of "${workflowId}"`;
+  const what = isGivenUp(problems) ? "takes too long to be checked against" : "does not match";
+  return `the input ${what} the inputSchema of "${workflowId}"`;
+}
+
+function isGivenUp(problems: readonly Problem[]): boolean {
+  return problems.some(({ code }) => code === "TOO_COSTLY");
 }
 
 export class InvalidInputError extends MillraceError {
@@ -72,7 +74,8 @@ export class InvalidInputError extends MillraceError {
   readonly code = "INVALID_INPUT";
   override readonly problems: readonly Problem[];
   constructor(workflowId: string, problems: readonly Problem[]) {
-    super(`${inputRefusal(workflowId, problems)}: ${count(problems, "violation")}`);
+    const refusal = inputRefusal(workflowId, problems);
+    super(isGivenUp(problems) ? refusal : `${refusal}: ${count(problems, "violation")}`);
     this.problems = problems;
   }
 }

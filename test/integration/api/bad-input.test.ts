@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { type Answer, call as send, echo, openTestApi, type TestApi, waiting } from "./support.ts";
 
 // What is refused at the door (P15): a 4xx problem that names every fault with its place, and nothing
@@ -295,6 +295,20 @@ test("every violation of an input's schema is listed at once", async () => {
   const { body } = await api.call(...START, { workflowId: "strict", input: { amount: -1 } });
 
   expect(body.errors).toHaveLength(2);
+});
+
+test("a check that takes too long is made once, and says nothing about the input", async () => {
+  const inputSchema = { type: "string", pattern: "^(a+)+$" };
+  await api.call("PUT", "/v1/definitions/costly", { ...echo, id: "costly", inputSchema });
+  const known = await api.services.definitions.latest("default", "costly");
+  const check = vi.spyOn(known, "checkInput");
+
+  const input = `${"a".repeat(40)}!`;
+  const { status, body } = await api.call(...START, { workflowId: "costly", input });
+
+  expect([status, body.code, body.errors[0].code]).toEqual([422, "INVALID_INPUT", "TOO_COSTLY"]);
+  expect(body.detail).toContain("too long to be checked");
+  expect(check).toHaveBeenCalledTimes(1);
 });
 
 test("C66: odd keys that are kept change nothing of this process", async () => {
