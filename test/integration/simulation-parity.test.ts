@@ -278,6 +278,25 @@ const cases: readonly Case[] = [
     scenario: { tasks: { call: { output: { n: 4 } }, say: { output: { n: 4 } } } },
   },
   {
+    name: "a cancel that reaches a child before it has settled",
+    status: "CANCELLED",
+    child: { id: "parity_sleeper", steps: [{ stepId: "rest", type: "DELAY", duration: "P1D" }] },
+    definition: {
+      steps: [
+        echo("reserve", 1, to("call")),
+        { stepId: "call", type: "SUB_WORKFLOW", workflowId: "parity_sleeper" },
+      ],
+      compensationSteps: [
+        { stepId: "release", compensationFor: "reserve", type: "TASK", taskId: "echo" },
+        { stepId: "call_off", compensationFor: "call", type: "TASK", taskId: "echo" },
+      ],
+    },
+    scenario: {
+      tasks: { reserve: { output: 1 }, call: { duration: "P1D" } },
+      cancel: { at: "PT1H" },
+    },
+  },
+  {
     name: "an event that is emitted and heard",
     status: "COMPLETED",
     definition: {
@@ -311,7 +330,10 @@ test.concurrent.each(cases)("$name: run and simulated alike", async (each) => {
   if (scenario.cancel !== undefined) {
     await eventually("it waits, or has failed", async () => {
       const seen = await api.call("GET", `/v1/instances/${started.body.id}`);
-      return ["WAITING_FOR_EVENT", "FAILED"].includes(seen.body.status);
+      const { status: now, state } = seen.body;
+      return (
+        now === "FAILED" || ["hear", "call"].some((id) => state.steps[id]?.status === "WAITING")
+      );
     });
     const { at: _, ...how } = scenario.cancel;
     await api.call("POST", `/v1/instances/${started.body.id}/cancel`, how);
