@@ -332,7 +332,7 @@ test.concurrent.each(cases)("$name: run and simulated alike", async (each) => {
       const seen = await api.call("GET", `/v1/instances/${started.body.id}`);
       const { status: now, state } = seen.body;
       return (
-        now === "FAILED" || ["hear", "call"].some((id) => state.steps[id]?.status === "WAITING")
+        now === "FAILED" || ["hear", "call"].some((step) => state.steps[step]?.status === "WAITING")
       );
     });
     const { at: _, ...how } = scenario.cancel;

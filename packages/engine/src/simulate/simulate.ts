@@ -56,12 +56,11 @@ function goOnToTheEnd(run: Run): SimulationResult["outcome"] {
   const until = start.getTime() + msOf(scenario.until ?? defaultUntil, start);
   for (let turn = 0; ; turn++) {
     const next = agenda.peek();
-    if (next === undefined || next.at > until) {
-      if (isSettled(run.instance.snapshot)) return "SETTLED";
-      return next === undefined ? "STUCK" : "TIME_LIMIT";
-    }
+    const isOver = isSettled(run.instance.snapshot);
+    if (next === undefined) return isOver ? "SETTLED" : "STUCK";
+    if (next.at > until) return isOver ? "SETTLED" : "TIME_LIMIT";
     const isLong = run.decisions >= maxDecisions || run.instance.executions.size >= maxExecutions;
-    if (isLong || turn >= 10 * maxDecisions) return "STEP_LIMIT";
+    if (!isOver && (isLong || turn >= 10 * maxDecisions)) return "STEP_LIMIT";
     agenda.remove(next);
     run.now = Math.max(run.now, next.at);
     happen(run, next.happening);
