@@ -149,6 +149,39 @@ test("an event that came while its wait was gone is found when the wait is opene
   expect((await check(id)).findings).toEqual([]);
 });
 
+test("how a wait is keyed is forgotten: SHAPE_MISSING; a repair finds what came meanwhile, and all that wait so look for it", async () => {
+  const wait = {
+    stepId: "pay",
+    type: "EVENT_WAIT",
+    eventPattern: "unheard",
+    eventCondition: "event.payload.order === input.order",
+  };
+  await api.call("POST", "/v1/definitions", { id: "unheard", steps: [wait] });
+  const early = await start("unheard");
+  await query("delete from wait_shapes where pattern = 'unheard'", []);
+  const late = await start("unheard");
+  await api.call("POST", "/v1/events", { pattern: "unheard", payload: { order: 1 } });
+
+  const found = await check(late);
+  const refused = await api.call("POST", `/v1/instances/${late}/repair`, undefined, {
+    "if-match": '"99"',
+  });
+  const { after } = await repair(late);
+
+  expect(codesOf(found)).toEqual(["SHAPE_MISSING"]);
+  expect(refused.status).toBe(412);
+  expect(after.ok).toBe(true);
+  const waits = await query(
+    `select instance_id = $1::uuid as is_early, looked_back, matched_event_id is null as is_open
+    from waits where pattern = 'unheard' order by is_early`,
+    [early],
+  );
+  expect(waits).toMatchObject([
+    { is_early: false, is_open: false },
+    { is_early: true, looked_back: false },
+  ]);
+});
+
 test("a step whose commit had to wait for the database is as good as any", async () => {
   const id = await start("wait");
   await query(

@@ -110,6 +110,40 @@ export const damages: readonly Damage[] = [
     isRepaired: true,
   },
   {
+    name: "the input is another",
+    of: "wait",
+    sql: [`update workflow_instances set input = '{"order":2}' where id = $1`],
+    codes: ["WAIT_DIFFERS"],
+    isRepaired: false,
+  },
+  {
+    name: "a wait was opened tomorrow",
+    of: "wait",
+    sql: [
+      "update waits set opened_at = opened_at + interval '1 day' where instance_id = $1 and path = 'pay'",
+    ],
+    codes: ["WAIT_DIFFERS"],
+    isRepaired: true,
+  },
+  {
+    name: "a wait looks back to yesterday",
+    of: "wait",
+    sql: [
+      "update waits set looked_back = false, lookback_from = opened_at - interval '1 day' where instance_id = $1 and path = 'pay'",
+    ],
+    codes: ["WAIT_DIFFERS"],
+    isRepaired: true,
+  },
+  {
+    name: "a child does not know its parent",
+    of: "parent",
+    sql: [
+      "update workflow_instances set parent = null where id = (select child_id from children where instance_id = $1)",
+    ],
+    codes: ["CHILD_LINK_DIFFERS"],
+    isRepaired: true,
+  },
+  {
     name: "a wait of a step that the instance is not at",
     of: "task",
     sql: [

@@ -152,9 +152,9 @@ export function bindRuntime(services: Services): Runtime {
       forOwner(services, caller, id, async ({ tenantId }) =>
         consistencyView(await checkInstance(services, { tenantId, instanceId: id })),
       ),
-    repairInstance: (caller, id) =>
+    repairInstance: (caller, id, ifMatch) =>
       forOwner(services, caller, id, async (owner) =>
-        repairView(await repairInstance(services, owner, id)),
+        repairView(await repairInstance(services, owner, id, ifMatch)),
       ),
     why: (caller, id) =>
       forOwner(services, caller, id, async (owner) =>

@@ -168,9 +168,10 @@ export interface Runtime extends ScheduleCalls {
   /**
    * Makes good what can be made good without an operator's judgement.
    *
-   * @throws InstanceNotFoundError
+   * @param ifMatch The version that the caller has read.
+   * @throws InstanceNotFoundError, PreconditionFailedError
    */
-  repairInstance(caller: Caller, id: string): Promise<RepairView>;
+  repairInstance(caller: Caller, id: string, ifMatch?: number): Promise<RepairView>;
   /** @throws InstanceNotFoundError */
   why(caller: Caller, id: string): Promise<WhyView>;
   /** @throws InstanceNotFoundError */

@@ -136,9 +136,16 @@ export const CONSISTENCY_CODES = {
   },
   WAIT_DIFFERS: {
     severity: "ERROR",
-    meaning: "a wait has another pattern or key than its instance: the wrong events find it",
+    meaning: "a wait has another pattern, key or time than its instance: the wrong events find it",
     repair: "pattern and key are written again; it looks back to when it was opened",
-    advice: rerun,
+    advice:
+      "the input has no copy: compare it with what the caller sent; if it is right, cancel the instance and start it again",
+  },
+  SHAPE_MISSING: {
+    severity: "ERROR",
+    meaning: "no event is looked up as a wait, or a start trigger of the workflow, is keyed",
+    repair: "events are looked up so again, and waits look for those that came meanwhile",
+    advice: "publish again, under another id, what a start trigger has missed",
   },
   WAIT_EVENT_MISSING: {
     severity: "ERROR",
@@ -191,6 +198,13 @@ export const CONSISTENCY_CODES = {
     severity: "WARNING",
     meaning: "a child was asked for more than a minute ago, and is not there yet",
     advice: "a scheduler starts it: is one running? its log says why it cannot",
+  },
+  CHILD_LINK_DIFFERS: {
+    severity: "ERROR",
+    meaning:
+      "a child of the instance does not know it as its parent, which will not hear of its end",
+    repair: "the child's row says again who started it",
+    advice: "cancel the child, then the instance",
   },
   CHILD_END_UNREPORTED: {
     severity: "ERROR",

@@ -20,6 +20,7 @@ import { instanceColumns, snapshotOf } from "./instance-row.ts";
 import type { InstanceRow } from "./instance-row.ts";
 import { keyHashOf, parseJson } from "./json.ts";
 import { prepared, run, type Db } from "./statement.ts";
+import { sharedTenant } from "./tenants.ts";
 
 /** All that is stored of one instance, for the consistency checker. */
 
@@ -91,6 +92,7 @@ async function readAll(
     told,
     parent: row.i_parent === null ? null : { exists: row.has_parent, isLinked: row.is_linked },
     unmatchedEvents: events.map(({ id, received_at }) => ({ id, receivedAt: received_at })),
+    hasStartShapes: row.has_start_shapes,
     deliveries: row.deliveries,
     openDeadLetters: row.dead_letters,
     slot:
@@ -106,6 +108,7 @@ interface InstanceFacts extends InstanceRow {
   readonly is_defined: boolean;
   readonly has_parent: boolean;
   readonly is_linked: boolean;
+  readonly has_start_shapes: boolean;
   readonly deliveries: number;
   readonly dead_letters: number;
   readonly slot_status: SlotEvidence["status"] | null;
@@ -124,6 +127,10 @@ const instance = prepared(
       and c.instance_id = (i.parent->>'instanceId')::uuid and c.path = i.parent->>'path'
       and c.iteration = (i.parent->>'iteration')::integer
       and c.attempt = (i.parent->>'attempt')::integer and c.child_id = i.id) as is_linked,
+    not exists (select from start_triggers g
+      where g.tenant_id in (i.tenant_id, '${sharedTenant}') and g.workflow_id = i.workflow_id
+        and not exists (select from start_shapes h where h.tenant_id = g.tenant_id
+          and h.pattern = g.pattern and h.event_paths = g.event_paths)) as has_start_shapes,
     (select count(*) from event_deliveries e where e.tenant_id = i.tenant_id
       and e.instance_id = i.id
       and e.delivered_at < clock_timestamp() - interval '1 min')::integer as deliveries,
@@ -284,6 +291,8 @@ interface WaitRow {
   readonly key_hash: string | null;
   readonly deliver: string;
   readonly opened_at: Date;
+  readonly lookback_from: Date | null;
+  readonly has_shape: boolean;
   readonly looked_back: boolean;
   readonly matched_event_id: string | null;
   readonly matched_at: Date | null;
@@ -293,8 +302,10 @@ interface WaitRow {
 const waitsOf = prepared(
   "evidence_waits",
   `select w.path, w.iteration, w.step_id, w.purpose, w.pattern, w.event_paths,
-    w.key_hash::text as key_hash, w.deliver, w.opened_at, w.looked_back, w.matched_event_id,
-    w.matched_at, exists (select from events e
+    w.key_hash::text as key_hash, w.deliver, w.opened_at, w.lookback_from, w.looked_back,
+    w.matched_event_id, w.matched_at, exists (select from wait_shapes h
+      where h.tenant_id = w.tenant_id and h.pattern = w.pattern
+        and h.event_paths = w.event_paths) as has_shape, exists (select from events e
       where e.tenant_id = w.tenant_id and e.id = w.matched_event_id) as has_event
   from waits w
   where w.tenant_id = $1 and w.instance_id = $2
@@ -312,6 +323,8 @@ function waitOf(row: WaitRow): WaitEvidence {
     keyHash: row.key_hash,
     deliver: row.deliver,
     openedAt: row.opened_at,
+    lookbackFrom: row.lookback_from,
+    hasShape: row.has_shape,
     isLookedBack: row.looked_back,
     matchedEventId: row.matched_event_id,
     matchedAt: row.matched_at,
@@ -353,6 +366,7 @@ interface ChildRow {
   readonly status: string | null;
   readonly compensating: boolean;
   readonly reported: boolean;
+  readonly linked: boolean;
 }
 
 /** Of the executions that have not settled: the others have heard all that they will. */
@@ -361,7 +375,10 @@ const childrenOf = prepared(
   `select c.path, c.iteration, c.attempt, c.child_id, c.workflow_id, c.detached, c.requested_at,
     c.started_at, i.status, coalesce(i.compensation->>'status' = 'IN_PROGRESS', false) as compensating,
     exists (select from child_signals k where k.tenant_id = c.tenant_id
-      and k.instance_id = c.instance_id and k.kind = 'END' and k.child_id = c.child_id) as reported
+      and k.instance_id = c.instance_id and k.kind = 'END' and k.child_id = c.child_id) as reported,
+    coalesce(i.parent->>'instanceId' = c.instance_id::text and i.parent->>'path' = c.path
+      and (i.parent->>'iteration')::integer = c.iteration
+      and (i.parent->>'attempt')::integer = c.attempt, false) as linked
   from children c
   left join workflow_instances i on i.tenant_id = c.tenant_id and i.id = c.child_id
   where c.tenant_id = $1 and c.instance_id = $2
@@ -387,6 +404,7 @@ function childOf(row: ChildRow): ChildEvidence {
     status: status as InstanceStatus | null,
     isSettled: status !== null && terminal.includes(status) && !row.compensating,
     isReported: row.reported,
+    isLinked: row.linked,
   };
 }
 

@@ -79,7 +79,14 @@ export {
 } from "./limit-slots.ts";
 export type { Grant, LimitRef, LimitUse, QueueOrder, QueuePlace } from "./limit-slots.ts";
 export { typeLimitKey, workflowOfLimit } from "./limit-key.ts";
-export { lookForSteps, rebuildInstance, releaseLostStep, reportChildEnd } from "./mend.ts";
+export {
+  adoptChild,
+  listenAgain,
+  lookForSteps,
+  rebuildInstance,
+  releaseLostStep,
+  reportChildEnd,
+} from "./mend.ts";
 export type { SeenStep } from "./mend.ts";
 export { findWaitsTogether, markMatchedTogether, settleEvents } from "./events-together.ts";
 export type { EventSearch, Match } from "./events-together.ts";

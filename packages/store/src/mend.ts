@@ -10,6 +10,7 @@ import { instanceColumns, snapshotOf } from "./instance-row.ts";
 import type { InstanceRow } from "./instance-row.ts";
 import { jsonText } from "./json.ts";
 import { prepared, run, type Db } from "./statement.ts";
+import { sharedTenant } from "./tenants.ts";
 import { rowSource } from "./unnest.ts";
 
 /** What mends damage that commits do not know of: each is one guarded statement, or one transaction. */
@@ -181,4 +182,56 @@ const report = prepared(
     and k.instance_id = $2::uuid and k.kind = 'END' and k.child_id = $3::uuid)
   on conflict do nothing
   returning true as ok`,
+);
+
+/**
+ * Has events looked up again as the waits of the instance, and the start triggers of its workflow, are
+ * keyed. All waits that are keyed so look for what they have missed: a scheduler or `lookBack` does it.
+ */
+export async function listenAgain(db: Db, { tenantId, instanceId }: Key): Promise<void> {
+  await run(db, listen, [tenantId, instanceId]);
+}
+
+const listen = prepared(
+  "listen_again",
+  `with shaped as (
+    insert into wait_shapes (tenant_id, pattern, event_paths)
+    select distinct w.tenant_id, w.pattern, w.event_paths from waits w
+    where w.tenant_id = $1 and w.instance_id = $2
+    order by 1, 2, 3
+    on conflict do nothing
+    returning tenant_id, pattern, event_paths),
+  started as (
+    insert into start_shapes (tenant_id, pattern, event_paths)
+    select distinct g.tenant_id, g.pattern, g.event_paths from start_triggers g
+    join workflow_instances i on i.tenant_id = $1 and i.id = $2 and i.workflow_id = g.workflow_id
+    where g.tenant_id in ($1, '${sharedTenant}')
+    order by 1, 2, 3
+    on conflict do nothing)
+  update waits w
+  set looked_back = false, lookback_from = least(w.lookback_from, w.opened_at)
+  from shaped x
+  where w.tenant_id = x.tenant_id and w.pattern = x.pattern and w.event_paths = x.event_paths
+    and w.matched_event_id is null`,
+);
+
+/** Writes into a child's row what its parent knows of it. */
+export async function adoptChild(
+  db: Db,
+  { tenantId, instanceId }: Key,
+  childId: string,
+): Promise<void> {
+  await run(db, adopt, [tenantId, instanceId, childId]);
+}
+
+const adopt = prepared(
+  "adopt_child",
+  `update workflow_instances i
+  set parent = json_build_object('instanceId', c.instance_id, 'path', c.path,
+    'iteration', c.iteration, 'attempt', c.attempt, 'awaited', not c.detached,
+    'depth', coalesce((p.parent->>'depth')::integer, 0) + 1)
+  from children c
+  join workflow_instances p on p.tenant_id = c.tenant_id and p.id = c.instance_id
+  where c.tenant_id = $1 and c.instance_id = $2 and c.child_id = $3
+    and i.tenant_id = c.tenant_id and i.id = c.child_id`,
 );

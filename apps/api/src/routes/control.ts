@@ -141,7 +141,13 @@ export const controlRoutes: FastifyPluginAsyncZod<ApiContext> = async (app, { ru
 
   app.post(
     "/v1/instances/:id/repair",
-    { schema: repairSchema, config: { errors: ["INSTANCE_NOT_FOUND", "BUSY"] } },
-    (request) => runtime.repairInstance(callerOf(request), request.params.id),
+    {
+      schema: repairSchema,
+      config: {
+        errors: ["INSTANCE_NOT_FOUND", "PRECONDITION_FAILED", "BUSY"],
+        requestHeaders: ["If-Match"],
+      },
+    },
+    (request) => runtime.repairInstance(callerOf(request), request.params.id, ifMatchOf(request)),
   );
 };

@@ -53,6 +53,10 @@ function checkChild(
     const message = `${placeText(execution)} waits for child ${childId}, which was never asked for`;
     return { code: "CHILD_MISSING", message, where, ...(repair && { repair }) };
   }
+  if (child.status !== null && !child.isLinked) {
+    const message = `child ${childId} does not know ${placeText(execution)} as what started it`;
+    return { code: "CHILD_LINK_DIFFERS", message, where, repair: { kind: "adopt", child } };
+  }
   return told.some((each) => each.childId === childId)
     ? undefined
     : checkStarted(execution, child, now);

@@ -2,13 +2,14 @@ import { triggerPath } from "../decide/listen.ts";
 import type { WaitKey } from "../decide/listen.ts";
 import { waitPathsOf } from "../decide/open-waits.ts";
 import type { Definition } from "../definition/definition.ts";
+import type { Json } from "@millrace/expressions";
 import { executionOfWait } from "../definition/paths.ts";
 import type { Command, NewWait } from "../state/decision.ts";
 import type { Snapshot } from "../state/snapshot.ts";
 import { executionKey, isSettled } from "../state/snapshot.ts";
 import { isTerminal } from "../state/status.ts";
 import type { Truth } from "./check-history.ts";
-import type { Evidence, Finding, Repair, WaitEvidence } from "./evidence.ts";
+import type { Evidence, Finding, Repair, StepEvidence, WaitEvidence } from "./evidence.ts";
 import { lateMs } from "./late.ts";
 import type { ReplayedWait } from "./replay.ts";
 
@@ -30,7 +31,67 @@ export function checkWaits(evidence: Evidence, { snapshot, replayed }: Truth): r
       checkWait(evidence, snapshot, wait, known, known?.wait.key ?? keyIn(snapshot, wait)) ?? []
     );
   });
-  return [...missing, ...found];
+  return [...missing, ...heldAgainstInput(evidence, open, found), ...unheard(evidence, expected)];
+}
+
+/**
+ * There is one copy of the input. Where all keys differ that may rest on it, it may be the damaged one,
+ * and the waits as they should be: then nothing is written.
+ */
+function heldAgainstInput(
+  { identity, waits, hashOf }: Evidence,
+  open: ReadonlyMap<string, ReplayedWait> | undefined,
+  found: readonly Finding[],
+): readonly Finding[] {
+  const isOfInput = partOf(identity.input);
+  const keyed = waits.flatMap((wait) => {
+    const key = open?.get(keyOf(wait))?.wait.key;
+    if (key === undefined || key === "NEVER" || wait.matchedEventId !== null) return [];
+    return [{ wait, key, isSame: hashOf(key) === wait.keyHash }];
+  });
+  const doubtful = new Set(
+    keyed.flatMap(({ wait, key, isSame }) => (isSame || key.length === 0 ? [] : [keyOf(wait)])),
+  );
+  if (keyed.some(({ key, isSame }) => isSame && key.some(isOfInput))) return found;
+  return found.map(({ repair, ...finding }) => {
+    const { code, where, message } = finding;
+    const key = executionKey(where.path ?? "", where.iteration ?? 0);
+    if (code === "WAIT_DIFFERS" && doubtful.has(key)) {
+      const doubt = "where its key rests on the instance's input, that may be the damaged one";
+      return { ...finding, message: `${message}; ${doubt}` };
+    }
+    return repair === undefined ? finding : { ...finding, repair };
+  });
+}
+
+/** Whether a value is found anywhere in the input. */
+function partOf(input: Json): (value: Json) => boolean {
+  const leaves = new Set<Json>();
+  const pending: Json[] = [input];
+  for (let next = pending.pop(); next !== undefined; next = pending.pop()) {
+    if (typeof next === "object" && next !== null) pending.push(...Object.values(next));
+    else leaves.add(next);
+  }
+  return (value) => leaves.has(value);
+}
+
+/** Waits, and start triggers of the workflow, that no event is looked up for. */
+function unheard(
+  { waits, hasStartShapes, identity }: Evidence,
+  expected: ReadonlySet<string>,
+): readonly Finding[] {
+  const repair: Repair = { kind: "listen" };
+  const missing = waits.filter(
+    (wait) => !wait.hasShape && wait.matchedEventId === null && expected.has(keyOf(wait)),
+  );
+  const findings = missing.map((wait): Finding => {
+    const { path, iteration, pattern } = wait;
+    const message = `no event is looked up as the wait ${keyOf(wait)} for ${pattern} is keyed`;
+    return { code: "SHAPE_MISSING", message, where: { path, iteration }, repair };
+  });
+  if (hasStartShapes) return findings;
+  const message = `no event is looked up as a start trigger of workflow "${identity.workflowId}" is keyed`;
+  return [...findings, { code: "SHAPE_MISSING", message, where: {}, repair }];
 }
 
 function keyOf({ path, iteration }: { path: string; iteration: number }): string {
@@ -84,7 +145,7 @@ function stray(wait: WaitEvidence): Finding {
 }
 
 function checkWait(
-  { hashOf, now }: Evidence,
+  { hashOf, now, steps }: Evidence,
   snapshot: Snapshot,
   wait: WaitEvidence,
   known: ReplayedWait | undefined,
@@ -117,9 +178,38 @@ function checkWait(
     const guarded = known && { repair: openAgain(known, wait) };
     return { code: "WAIT_DIFFERS", message, where, ...guarded };
   }
+  const times = known && hearingDiffers(known, wait, writtenAt(steps, wait));
+  if (times !== undefined && known !== undefined) {
+    return { code: "WAIT_DIFFERS", message: times, where, repair: openAgain(known, wait) };
+  }
   if (wait.isLookedBack || !isLate(wait.openedAt)) return undefined;
   const message = `the wait ${keyOf(wait)} is open since ${wait.openedAt.toISOString()}`;
   return { code: "LOOKBACK_NOT_DONE", message, where, repair: { kind: "lookBack" } };
+}
+
+/** When the commit that began its step was written, the oldest where it is none of a step. */
+function writtenAt(steps: readonly StepEvidence[], { path, iteration }: WaitEvidence): Date {
+  const of = executionOfWait(path).path;
+  const row = steps.find((step) => step.path === of && step.iteration === iteration) ?? steps[0];
+  return row?.createdAt ?? new Date(0);
+}
+
+/** From when on it hears: since its commit was written, which takes a while where Postgres is away. */
+function hearingDiffers(
+  { wait: made, at }: ReplayedWait,
+  wait: WaitEvidence,
+  written: Date,
+): string | undefined {
+  const { openedAt, lookbackFrom } = wait;
+  const from = (opened: Date, lookback: Date | null) =>
+    Math.min(opened.getTime(), lookback?.getTime() ?? Infinity);
+  const isLate =
+    from(openedAt, lookbackFrom) > from(written > at ? written : at, made.lookbackFrom) + lateMs;
+  const isEarly =
+    lookbackFrom !== null && lookbackFrom.getTime() < from(at, made.lookbackFrom) - lateMs;
+  if (!isLate && !isEarly) return undefined;
+  const heard = new Date(from(openedAt, lookbackFrom)).toISOString();
+  return `the wait ${keyOf(wait)} hears from ${heard} on, and should from ${new Date(from(at, made.lookbackFrom)).toISOString()} on`;
 }
 
 function isSameWait(made: NewWait, wait: WaitEvidence): boolean {

@@ -28,6 +28,8 @@ export interface Evidence {
   readonly told: readonly TellingEvidence[];
   /** The step that started the instance, as its parent knows it; null for one nobody started. */
   readonly parent: ParentEvidence | null;
+  /** Whether events are looked up as all start triggers of its workflow are keyed. */
+  readonly hasStartShapes: boolean;
   /** Events of its own that are not matched. */
   readonly unmatchedEvents: readonly { readonly id: string; readonly receivedAt: Date }[];
   readonly deliveries: number;
@@ -77,6 +79,9 @@ export interface WaitEvidence {
   readonly keyHash: string | null;
   readonly deliver: string;
   readonly openedAt: Date;
+  readonly lookbackFrom: Date | null;
+  /** Whether events of its pattern are looked up by the paths that it is keyed by. */
+  readonly hasShape: boolean;
   readonly isLookedBack: boolean;
   readonly matchedEventId: string | null;
   readonly matchedAt: Date | null;
@@ -117,6 +122,8 @@ export interface ChildEvidence {
   readonly isSettled: boolean;
   /** Whether its end is under way to the parent. */
   readonly isReported: boolean;
+  /** Whether the child knows this instance as its parent. */
+  readonly isLinked: boolean;
 }
 
 export interface TellingEvidence {
@@ -179,7 +186,7 @@ export type Repair =
       readonly workerId: string | null;
     }
   /** A half of a protocol that somebody did not come to. */
-  | { readonly kind: "applyMatches" | "lookBack" | "forgetDeliveries" }
+  | { readonly kind: "applyMatches" | "lookBack" | "forgetDeliveries" | "listen" }
   | { readonly kind: "matchEvent"; readonly eventId: string }
   | { readonly kind: "deliver"; readonly telling: TellingEvidence }
-  | { readonly kind: "reportEnd"; readonly child: ChildEvidence };
+  | { readonly kind: "adopt" | "reportEnd"; readonly child: ChildEvidence };

@@ -2,7 +2,9 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { noReads } from "@millrace/engine";
 import type { Finding, Repair, Signal, Snapshot } from "@millrace/engine";
 import {
+  adoptChild,
   forgetDeliveries,
+  listenAgain,
   lookForSteps,
   rebuildInstance,
   releaseLostStep,
@@ -10,6 +12,7 @@ import {
 } from "@millrace/store";
 import type { Commit, Key } from "@millrace/store";
 import { advance, decideLoading } from "../advance.ts";
+import { PreconditionFailedError } from "../errors.ts";
 import { signalsOf } from "../events/inbox.ts";
 import { lookBack } from "../events/look-back.ts";
 import { matchEmitted } from "../events/match-emitted.ts";
@@ -39,16 +42,21 @@ const settleMs = 2_000;
  * wrong, with a line in its history; everything else is a statement that looks again whether it is
  * still so. Whatever has moved on meanwhile is left alone.
  *
- * @throws InstanceNotFoundError
+ * @param ifMatch The version that the caller has read.
+ * @throws InstanceNotFoundError, PreconditionFailedError
  */
 export async function repairInstance(
   services: Services,
   caller: Caller,
   instanceId: string,
+  ifMatch?: number,
 ): Promise<Repaired> {
   const { tenantId, actor } = caller;
   const key = { tenantId, instanceId };
   const before = await checkInstance(services, key);
+  if (ifMatch !== undefined && ifMatch !== before.version) {
+    throw new PreconditionFailedError(instanceId, ifMatch, before.version);
+  }
   const found = [...before.findings];
   let after = before;
   for (let round = 0; round < mostRounds && after.findings.some(isRepairable); round++) {
@@ -175,6 +183,11 @@ async function finish(services: Services, key: Key, actor: string, repair: Repai
       return lookBack(services, key);
     case "forgetDeliveries":
       return forgetDeliveries(db, key);
+    case "listen":
+      await listenAgain(db, key);
+      return lookBack(services, key);
+    case "adopt":
+      return adoptChild(db, key, repair.child.childId);
     case "matchEvent":
       return matchEmitted(services, [{ tenantId, id: repair.eventId }]);
     case "deliver":
