@@ -35,9 +35,10 @@ export const ConsistencyView = z
     checkedAt: Timestamp,
     ok: z.boolean().meta({ description: "there is no finding" }),
     findings: z.array(ConsistencyFindingView),
-    skipped: z
-      .array(z.string())
-      .meta({ description: "what was too large to be looked at, in words; mostly nothing" }),
+    skipped: z.array(z.string()).meta({
+      description:
+        "what could not be looked at, in words: it was too large, or did not answer; mostly nothing",
+    }),
   })
   .meta({ id: "ConsistencyView" });
 export type ConsistencyView = z.infer<typeof ConsistencyView>;

@@ -62,16 +62,17 @@ async function look(
     ...rest,
     definition: isDefinitionStored ? await definitionOf(services, rest) : undefined,
   };
-  const findings = [
-    ...(await checkInTurns(evidence)),
-    ...(await checkJobs(services, key, evidence)),
-  ];
+  const rows = await checkInTurns(evidence);
+  const jobs = await checkJobs(services, key, evidence);
   return {
     instanceId: key.instanceId,
     version: evidence.version,
     checkedAt: evidence.now,
-    findings,
-    skipped: isWhole ? [] : ["its history is too large to be replayed in one look"],
+    findings: [...rows, ...jobs.findings],
+    skipped: [
+      ...(isWhole ? [] : ["its history is too large to be replayed in one look"]),
+      ...jobs.skipped,
+    ],
   };
 }
 

@@ -3,6 +3,12 @@ import { stepJobId, type StepJob } from "@millrace/queue";
 import type { Key } from "@millrace/store";
 import type { Services } from "../services.ts";
 
+export interface CheckedJobs {
+  readonly findings: readonly Finding[];
+  /** Queues that did not answer, in words. */
+  readonly skipped: readonly string[];
+}
+
 /**
  * Whether the queue has a job for each step that is to run. A job carries several steps at times, so
  * that its absence shows only where all jobs of the queue can be looked at; where there are more, or
@@ -12,19 +18,22 @@ export async function checkJobs(
   services: Services,
   key: Key,
   { steps, now }: Evidence,
-): Promise<readonly Finding[]> {
+): Promise<CheckedJobs> {
   const waiting = steps.filter((step) => awaitsJob(step, now));
   const queues = new Set(waiting.flatMap(({ queue }) => queue ?? []));
   const findings: Finding[] = [];
+  const skipped: string[] = [];
   for (const queue of queues) {
-    const there = await jobsIn(services, queue).catch(() => undefined);
-    if (there === undefined) continue;
+    const there = await jobsIn(services, queue).catch(() => "no answer" as const);
+    if (there === "no answer")
+      skipped.push(`queue ${queue} did not answer, so that its jobs are not known`);
+    if (there === undefined || there === "no answer") continue;
     for (const step of waiting) {
       if (step.queue !== queue || there.has(stepJobId(jobOf(key, step)))) continue;
       findings.push(missing(step));
     }
   }
-  return findings;
+  return { findings, skipped };
 }
 
 /** Jobs are added within moments of the commit. */
