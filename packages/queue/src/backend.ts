@@ -44,6 +44,5 @@ export interface Backend {
   readonly wake: Wake;
   /** A write that leaves nothing behind. */
   tryWrite(): Promise<void>;
-  ping(): Promise<void>;
   close(): Promise<void>;
 }

@@ -104,9 +104,6 @@ export async function openPostgresBackend(settings: {
       await connection.pool.query("select 1");
     },
     wake: openPostgresWake(connection, prefix, log),
-    async ping() {
-      await connection.pool.query("select 1");
-    },
     async close() {
       for (const queue of queues.values()) await queue.close().catch(() => {});
       await connection.close();

@@ -117,8 +117,6 @@ export interface Queue {
   readonly wake: Wake;
   /** Whether jobs can be added: it answers, and takes writes. @throws QueueUnavailableError */
   tryWrite(): Promise<void>;
-  /** @throws QueueUnavailableError */
-  ping(): Promise<void>;
   /** Closes the consumers that are still open, waiting for their handlers, then the connections. */
   close(): Promise<void>;
 }
@@ -372,7 +370,6 @@ function queueOn(backend: Backend, { commandTimeoutMs, bundleSize, log }: Option
     writeEpoch: (value) => run(() => backend.writeEpoch(value)),
     wake: backend.wake,
     tryWrite: () => run(() => backend.tryWrite()),
-    ping: () => run(() => backend.ping()),
     async close() {
       await Promise.all([...consumers].map((consumer) => consumer.close()));
       await Promise.allSettled([...batches.values()].map((batch) => batch.sent));

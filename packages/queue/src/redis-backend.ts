@@ -127,9 +127,6 @@ export async function openRedisBackend(settings: {
       await client.set(`${prefix}:probe`, "", "PX", 1);
     },
     wake: openRedisWake(client, () => open("wake"), prefix, log),
-    async ping() {
-      await client.ping();
-    },
     async close() {
       for (const queue of queues.values()) await queue.close().catch(() => {});
       for (const close of closers) close();

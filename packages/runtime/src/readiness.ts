@@ -13,13 +13,11 @@ export interface Readiness extends HealthReport {
   readonly required: ReadonlySet<string>;
 }
 
-/** Tells, as often as it is asked, which of the services that a process needs answer. */
+/** Tells, as often as it is asked, which of the services that a process needs answer, and take writes. */
 export function watchServices({ database, queue }: Services): () => Promise<Readiness> {
   const checks: Checks = {
-    postgres: async () => {
-      await database.now();
-    },
-    [queue.backend === "redis" ? "redis" : "queue"]: () => queue.ping(),
+    postgres: () => database.tryWrite(),
+    [queue.backend === "redis" ? "redis" : "queue"]: () => queue.tryWrite(),
   };
   const required = new Set(["postgres"]);
   const health = createHealth(checks);

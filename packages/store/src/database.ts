@@ -40,6 +40,8 @@ export interface DatabaseHandle {
   stats(): PoolStats;
   /** The database's clock, to the millisecond, read after the question was sent. */
   now(): Promise<{ readonly now: Date }>;
+  /** Whether it answers and takes writes. @throws Error in words, where it is read-only; DatabaseUnavailableError */
+  tryWrite(): Promise<void>;
   /** Waits for statements under way. Nothing happens the second time. */
   close(): Promise<void>;
 }
@@ -75,6 +77,7 @@ export async function openDatabase(options: DatabaseOptions): Promise<DatabaseHa
       size: poolSize,
     }),
     now: () => askTime(pool),
+    tryWrite: () => tryWrite(pool),
     close: () => (closing ??= pool.end()),
   };
 }
@@ -97,6 +100,17 @@ async function askTime(pool: pg.Pool): Promise<{ readonly now: Date }> {
   const { rows } = await runOn(pool, clockQuestion, []);
   return rows[0] as { now: Date };
 }
+
+async function tryWrite(pool: pg.Pool): Promise<void> {
+  const { rows } = await runOn(pool, writeQuestion, []);
+  const [{ readOnly }] = rows as [{ readOnly: string }];
+  if (readOnly === "on") throw new Error("it takes no writes: it is read-only, or a standby");
+}
+
+const writeQuestion = prepared(
+  "try_write",
+  `select current_setting('transaction_read_only') as "readOnly"`,
+);
 
 async function runOn(pool: pg.Pool, text: string, values: readonly unknown[]) {
   const client = await guardedConnect(pool);

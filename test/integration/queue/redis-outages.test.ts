@@ -22,7 +22,7 @@ test("consuming goes on after Redis was killed and came back empty", async () =>
   await sleep(1_000);
   await server.start();
 
-  await eventually("the connection", () => succeeds(queue.ping()));
+  await eventually("the connection", () => succeeds(queue.tryWrite()));
   const after = steps(100);
   await queue.addSteps(after);
   await eventually("the new jobs", () => idsOf(after).every((id) => seen.has(id)));
@@ -92,7 +92,7 @@ test("openQueue returns while Redis is away, publishers fail fast, and all works
     await expect(queue.addSteps(steps(100))).rejects.toThrow(QueueUnavailableError);
     expect(performance.now() - before).toBeLessThan(200);
   }
-  await expect(queue.ping()).rejects.toThrow(QueueUnavailableError);
+  await expect(queue.tryWrite()).rejects.toThrow(QueueUnavailableError);
   await expect(queue.readEpoch()).rejects.toThrow(QueueUnavailableError);
   await expect(queue.depths(["default"])).rejects.toThrow(QueueUnavailableError);
   await queue.removeStep("default", "x");
@@ -101,7 +101,7 @@ test("openQueue returns while Redis is away, publishers fail fast, and all works
 
   await server.start();
 
-  await eventually("the connection", () => succeeds(queue.ping()));
+  await eventually("the connection", () => succeeds(queue.tryWrite()));
   const jobs = steps(3);
   await queue.addSteps(jobs);
   await eventually("the jobs", () => seen.length === 3);
@@ -166,6 +166,7 @@ test("a full Redis refuses jobs without a storm of attempts or lines", async () 
   await client.config("SET", "maxmemory", "1");
   try {
     await expect(queue.addSteps(steps(5))).rejects.toThrow(QueueUnavailableError);
+    await expect(queue.tryWrite()).rejects.toThrow(/OOM/);
     const calls = async () =>
       Number(/total_commands_processed:(\d+)/.exec(await client.info("stats"))?.[1]);
     const [before, began] = [await calls(), performance.now()];

@@ -48,6 +48,23 @@ async function terminateAll(): Promise<void> {
   await killer.commit();
 }
 
+test("a database that is read-only answers, and says that it takes no writes", async () => {
+  const name = new URL(database.url).pathname.slice(1);
+  const admin = openTransaction(database.url);
+  await admin.run(`alter database "${name}" set default_transaction_read_only = on`);
+  await admin.commit();
+  const readOnly = await openDatabase({ url: database.url, poolSize: 1 });
+  try {
+    await expect(readOnly.tryWrite()).rejects.toThrow("it takes no writes: it is read-only");
+  } finally {
+    await readOnly.close();
+    const again = openTransaction(database.url);
+    await again.run("set transaction read write");
+    await again.run(`alter database "${name}" reset default_transaction_read_only`);
+    await again.commit();
+  }
+});
+
 test("a pool whose connections were terminated, idle or in use, has all its slots again", async () => {
   const { db } = database;
   for (let round = 0; round < 10; round++) {
