@@ -9,11 +9,14 @@ import {
 import { createApp } from "./app.ts";
 import { bindRuntime } from "./bind.ts";
 import { readConfig } from "./config.ts";
+import { answerMeanwhile } from "./waiting-room.ts";
 
 await runProcess(async () => {
   const config = readConfig();
   const { host, port, queues } = config;
-  const services = await openServices({ name: "api", ...config });
+  const services = await answerMeanwhile({ host, port }, () =>
+    openServices({ name: "api", ...config }),
+  );
   const { log, metrics } = services;
   samplePool(services);
   sampleWaitingCalls(services);

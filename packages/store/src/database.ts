@@ -66,7 +66,7 @@ export async function openDatabase(options: DatabaseOptions): Promise<DatabaseHa
   });
   registerPool(db, (text, values) => runOn(pool, text, values));
   let closing: Promise<void> | undefined;
-  await waitForServer(pool, options.waitMs ?? 0);
+  await waitForServer(pool, options.waitMs ?? 0, log);
   return {
     db,
     url,
@@ -83,18 +83,29 @@ export async function openDatabase(options: DatabaseOptions): Promise<DatabaseHa
 }
 
 /** Asks until the server answers or the time is over; then it is for the first statement to fail. */
-async function waitForServer(pool: pg.Pool, waitMs: number): Promise<void> {
+async function waitForServer(
+  pool: pg.Pool,
+  waitMs: number,
+  log: StoreLog | undefined,
+): Promise<void> {
   const end = performance.now() + waitMs;
+  let saidAt = -Infinity;
   while (performance.now() < end) {
     try {
       await askTime(pool);
       return;
     } catch (error) {
       if (!isTransient(error)) throw error;
+      if (performance.now() - saidAt > sayAgainMs) {
+        log?.warn({ err: error }, "the database does not answer; waiting for it");
+        saidAt = performance.now();
+      }
       await new Promise((resolve) => setTimeout(resolve, 100));
     }
   }
 }
+
+const sayAgainMs = 10_000;
 
 async function askTime(pool: pg.Pool): Promise<{ readonly now: Date }> {
   const { rows } = await runOn(pool, clockQuestion, []);

@@ -1,8 +1,15 @@
 import { connect } from "node:net";
-import { createDatabase, createKeyPrefix, startProcess, stopProcesses } from "@millrace/testkit";
+import {
+  createDatabase,
+  createKeyPrefix,
+  freePort,
+  startProcess,
+  stopProcesses,
+} from "@millrace/testkit";
 import type { TestDatabase, TestRedis } from "@millrace/testkit";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { programOf } from "../../support/installation.ts";
+import { openRelay } from "../../support/relay.ts";
 import { call, waiting } from "./support.ts";
 
 // The programs as they are started in production: from the build, with their settings in the
@@ -47,6 +54,30 @@ test.each(["worker", "scheduler"] as const)(
     expect(await started.exited).toEqual({ code: 0, signal: null });
   },
 );
+
+test("an API that is started while the database is away says so, and goes on when it is there", async () => {
+  const relay = await openRelay(database.url);
+  relay.cutAnswers();
+  try {
+    const port = await freePort();
+    const url = `http://127.0.0.1:${port}`;
+    const started = await startApp("api", { DATABASE_URL: relay.url, PORT: String(port) });
+    await started.waitForOutput(/"msg":"the database does not answer; waiting for it"/);
+
+    const health = await fetch(`${url}/healthz`);
+    const ready = await fetch(`${url}/readyz`);
+    const start = await call(url, "POST", "/v1/instances", { workflowId: "waiting" });
+    relay.mend();
+    await started.waitForOutput(/"msg":"the API listens"/);
+
+    expect([health.status, ready.status, start.status]).toEqual([200, 503, 503]);
+    expect([ready, start].map((it) => it.headers.get("retry-after"))).toEqual(["1", "1"]);
+    expect(start.body.code).toBe("DATABASE_UNAVAILABLE");
+    expect((await fetch(`${url}/readyz`)).status).toBe(200);
+  } finally {
+    await relay.close();
+  }
+});
 
 test("the API answers who waits when it is asked to end, and ends with 0", async () => {
   const { started, url } = await startApi();

@@ -70,6 +70,7 @@ const questions: readonly Question[] = [
   { name: "unmatched_events", values: [2_000, 500], indexes: ["events_unmatched"] },
   { name: "waits_not_looked_back", values: [2_000, 500], indexes: ["waits_not_looked_back"] },
   { name: "unapplied_matches", values: [2_000, 500], indexes: ["waits_unapplied"] },
+  { name: "releases_left", values: [2_000, 500], indexes: ["event_releases_left"] },
   { name: "left_unstarted_children", values: [500], indexes: ["children_look"] },
   { name: "left_child_signals", values: [500], indexes: ["child_signals_look"] },
   { name: "untold_grants", values: [500], indexes: ["limit_slots_granted"] },
