@@ -159,7 +159,8 @@ test("while Postgres stands still no worker beats, and none of them counts as de
 
   expect(new Set(ended.map(({ status }) => status))).toEqual(new Set(["COMPLETED"]));
   const dead = await query(
-    "select path from step_executions where instance_id = any ($1::uuid[]) and lapses > 0",
+    `select s.path, s.lapse_log, (select jsonb_agg(to_jsonb(w)) from workers w) as workers
+     from step_executions s where s.instance_id = any ($1::uuid[]) and s.lapses > 0`,
     [ids],
   );
   expect(dead).toEqual([]);

@@ -306,7 +306,9 @@ test.concurrent("C16: where no process can be had for a step that is to run alon
   await set("lapses = 4, looks = 5, look_at = now()");
   const letter = await letterOf(id);
 
-  expect(why.failure).toMatch(/^exit code 1, Error: .*the port is taken$/s);
+  expect(why.failure).toMatch(
+    /^exit code 1, Error: .*: Error: the port is taken \(at file:\S+\)$/s,
+  );
   expect(why.message).toContain("The last such process ended before it had the step");
   const exit = letter.deliveries.at(-1)?.exit;
   expect(exit).toMatch(/^exit code 1, Error: .*the port is taken.*, before it had the step$/s);
