@@ -113,9 +113,11 @@ function latestAnywhere(
 }
 
 function stepView(turn: Turn, read: ExecutionRead): StepView {
-  const { path, iteration, status, output, error, attempt } = read;
+  const { path, iteration, output, error, attempt, queue, fence } = read;
+  // One that is queued again because its worker died has begun, as for whoever stops it.
+  const status = read.status === "PENDING" && fence > 0 ? "RUNNING" : read.status;
   // A claim leaves no other trace, and a replay has to see what was seen.
-  if (status === "RUNNING" && read.queue !== null) {
+  if (status === "RUNNING" && queue !== null) {
     turn.observedRunning.add(executionKey(path, iteration));
   }
   return {

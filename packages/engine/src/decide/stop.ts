@@ -8,7 +8,7 @@ import { after } from "./evaluate.ts";
 import { putLive, removeLive } from "./live-executions.ts";
 import { executionOf, observeStatus } from "./read-rows.ts";
 import { dropTimer, setTimer } from "./set-timers.ts";
-import { attemptsMade } from "./step-views.ts";
+import { attemptsBegun } from "./step-views.ts";
 import { noteStep } from "./turn.ts";
 import type { Turn } from "./turn.ts";
 import { updateExecution } from "./write-rows.ts";
@@ -38,8 +38,8 @@ export function stopExecution(
       return;
     }
   }
-  // A row is looked at only where it matters: for the grace, and for attempts that never began.
-  const status = phase === "ACTIVE" && (undoable || attempt > 1) && observeStatus(turn, execution);
+  // For the grace, and for attempts that never began.
+  const status = phase === "ACTIVE" ? observeStatus(turn, execution) : "RUNNING";
   if (undoable && status === "RUNNING") {
     awaitGrace(turn, execution, "RUNNING");
     abortAttempt(turn, execution, reason);
@@ -48,7 +48,7 @@ export function stopExecution(
   if (status === "RETRYING" && hasTimedOut(turn, execution)) noteUnknown(turn, execution);
   updateExecution(turn, execution, {
     status: "CANCELLED",
-    attempt: attemptsMade(status || (timers.includes("retry") ? "RETRYING" : "RUNNING"), attempt),
+    attempt: attemptsBegun(timers.includes("retry") ? "RETRYING" : status, attempt),
     completedAt: turn.now,
   });
   noteStep(turn, "workflow.step.cancelled", execution);

@@ -115,6 +115,31 @@ test("a first cancel while a failure is being undone is one: what is under way g
   });
 });
 
+test.each([
+  [true, 1],
+  [false, 0],
+])(
+  "attempts of a step that is stopped are those begun: taken by a worker: %s, %i",
+  (isTaken, attempts) => {
+    const simulation = simulate(
+      define({
+        steps: [{ stepId: "a", transitions: { default: "b" } }, { stepId: "b" }],
+        compensationSteps: [
+          { stepId: "undo_a", compensationFor: "a", input: "${ steps.b.attempts }" },
+        ],
+      }),
+    );
+    simulation.start();
+    simulation.succeed("a");
+    if (isTaken) simulation.claim("b");
+
+    const { inserts } = simulation.cancel();
+
+    expect(simulation.row("b")).toMatchObject({ status: "CANCELLED", attempt: attempts });
+    expect(inserts).toMatchObject([{ path: "undo_a", input: attempts }]);
+  },
+);
+
 describe("a step of which nobody knows what it has done is uncertain:", () => {
   const running = (fields: object) => {
     const simulation = saga({ b: fields });

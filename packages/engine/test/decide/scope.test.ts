@@ -5,6 +5,7 @@ import { noReads } from "../../src/state/reads.ts";
 import type { Signal } from "../../src/state/signal.ts";
 import { define } from "../support/definitions.ts";
 import { noon, simulate } from "../support/simulation.ts";
+import type { Simulation } from "../support/simulation.ts";
 
 const success = (path: string, output: null | object = null): Signal => ({
   kind: "stepSucceeded",
@@ -219,4 +220,52 @@ test("a row that a decision relies on and that does not exist is a fault of the 
   expect(() => decide(simulation.definition, simulation.snapshot, [cancel], reads, noon)).toThrow(
     "not stored",
   );
+});
+
+test.each([
+  ["no worker has taken", () => {}, { status: "PENDING", attempts: 0 }],
+  [
+    "a worker has",
+    (simulation: Simulation) => simulation.claim("b"),
+    { status: "RUNNING", attempts: 1 },
+  ],
+  [
+    "a worker has died of",
+    (simulation: Simulation) => {
+      simulation.claim("b");
+      simulation.lose("b");
+    },
+    { status: "RUNNING", attempts: 1 },
+  ],
+] as const)("a step that %s is seen as begun, or not", (_, happen, seen) => {
+  const simulation = simulate(
+    define({
+      steps: [
+        {
+          stepId: "p",
+          type: "PARALLEL",
+          branches: [
+            {
+              name: "x",
+              steps: [
+                { stepId: "a", transitions: { default: "look" } },
+                {
+                  stepId: "look",
+                  type: "SET",
+                  variables: { status: "${ steps.b.status }", attempts: "${ steps.b.attempts }" },
+                },
+              ],
+            },
+            { name: "y", steps: [{ stepId: "b" }] },
+          ],
+        },
+      ],
+    }),
+  );
+  simulation.start();
+  happen(simulation);
+
+  simulation.succeed("a");
+
+  expect(simulation.snapshot.variables).toEqual(seen);
 });

@@ -256,7 +256,8 @@ describe("timeout of a step that no worker runs", () => {
       { kind: "timerFired", timer: "total", path: "fork", iteration: 1, attempt: 1 },
     );
 
-    expect(guards).toEqual([]);
+    // The step of the other branch is stopped as one that no worker has taken.
+    expect(guards).toMatchObject([{ kind: "execution", status: "PENDING" }]);
     expect(simulation.statuses()).toMatchObject({
       w: "COMPLETED",
       again: "CANCELLED",
