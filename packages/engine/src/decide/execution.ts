@@ -104,8 +104,7 @@ export function settleCompleted(
   const { state, now } = turn;
   state.completions += 1;
   countStep(turn, current, execution);
-  // What a lost branch still came to is undone with the rest, and is nobody's output.
-  if (outputTypes.has(current.type) && execution.phase !== "AWAITED") {
+  if (outputTypes.has(current.type)) {
     state.lastOutput = executionKey(execution.path, execution.iteration);
   }
   updateExecution(turn, execution, {

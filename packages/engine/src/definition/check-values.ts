@@ -6,6 +6,7 @@ import { defaultRetryPolicy } from "../retry.ts";
 import { checkEventWait, checkMatcher, refuseLifecycle } from "./check-events.ts";
 import { checkStartInput } from "./check-start-input.ts";
 import { checkWays } from "./check-ways.ts";
+import type { DurationValue } from "./definition.ts";
 import type { Fields, Outline, StepOutline } from "./outline.ts";
 import { below, fieldsOf, itemsOf, textOf } from "./outline.ts";
 import { guardsOfSteps } from "./guarded-steps.ts";
@@ -43,7 +44,7 @@ export function checkValues(outline: Outline, list: ProblemList): ValuesFound {
   const check = checker(undefined, { names: [], roots });
 
   checkInitialVariables(fieldsOf(fields["variables"]), check, list);
-  check.text("/timeout", fields["timeout"], readDuration);
+  checkClock(check.text("/timeout", fields["timeout"], readDuration), "/timeout", list);
   const ending = checker({ reader: undefined, moment: "END" }, { names: [], roots });
   ending.json("/output", fields["output"], readValue);
   checkRetry(fieldsOf(fields["retry"]), "/retry", defaultRetryPolicy.maxIntervalMs, check, list);
@@ -98,7 +99,7 @@ export function checkValues(outline: Outline, list: ProblemList): ValuesFound {
       surroundings,
     );
     checkTaskCall(own, path, undoing);
-    checkClocks(own, path, undoing);
+    checkClocks(own, path, undoing, list);
     checkRetry(fieldsOf(own["retry"]), `${path}/retry`, longest, undoing, list);
   }
   return { ...found, closed };
@@ -121,9 +122,10 @@ function checkStep(step: StepOutline, context: StepContext): void {
   asking.text(`${path}/condition`, fields["condition"], readCondition);
   close(checkWays(transitionsOf(step), conditions(leaving), list));
   checkErrorHandlers(fields["onError"], `${path}/onError`, list);
-  if (type !== undefined && type !== "TASK") checkIdleFields(step, list);
+  const isTask = type === undefined || type === "TASK";
+  if (!isTask) checkIdleFields(step, list);
   // Where they have no effect, too: a bad duration is one wherever it stands.
-  checkClocks(fields, path, entering);
+  checkClocks(fields, path, entering, isTask ? list : undefined);
   checkRetry(fieldsOf(fields["retry"]), `${path}/retry`, longest, failing, list);
 
   switch (type) {
@@ -261,10 +263,21 @@ function checkTaskCall(fields: Fields, path: string, check: Check): void {
   check.json(`${path}/input`, fields["input"], readInput);
 }
 
-function checkClocks(fields: Fields, path: string, check: Check): void {
+/** @param ofTask Where to warn of those that leave a task no time; what waits may be over at once. */
+function checkClocks(fields: Fields, path: string, check: Check, ofTask?: ProblemList): void {
   for (const name of [...clocks, ...taskClocks]) {
-    check.text(`${path}/${name}`, fields[name], readDuration);
+    const at = `${path}/${name}`;
+    const duration = check.text(at, fields[name], readDuration);
+    if (ofTask !== undefined) checkClock(duration, at, ofTask);
   }
+}
+
+function checkClock(value: DurationValue | undefined, at: string, list: ProblemList): void {
+  if (value === undefined || "template" in value) return;
+  const { months, ms } = value.duration;
+  if (months + ms > 0) return;
+  const message = "it is over before anything is done; give it time, or leave it out";
+  list.warn(at, "NO_TIME", message);
 }
 
 /** Reads conditions as a check does. */

@@ -72,6 +72,7 @@ export const definitionWarningCodes = {
   ALWAYS_FAILS: "an expression of which a part fails each time, whatever it reads elsewhere",
   NO_EFFECT: "a field that means nothing where it stands",
   INTERVAL_CAPPED: "a retry interval above the longest one",
+  NO_TIME: "a clock of the workflow or of a task that is over at once",
   NOT_EVALUATED: "an expression in a place that takes values as they are",
 
   // Of expressions

@@ -75,6 +75,8 @@ const everyKind: readonly Kind[] = [
 const maxNamed = 100;
 /** Schemas that are looked at, all together; beyond that anything may fit. */
 const maxLooks = 50_000;
+/** Steps of a regular expression that take as long as a look at a schema. */
+const stepsOfLook = 1_000;
 /** Schemas that are looked at on the way to one, of its own value and of those around it. */
 const maxDepth = 400;
 
@@ -96,8 +98,10 @@ function lookAt(root: unknown): Look {
   const named = namedIn(root);
   const kinds = [...everyKind, ...named.kinds];
   const faults = new Map<string, string>();
-  /** Schemas of required members; one that is being looked at counts as fitting. */
-  const members = new Map<unknown, boolean>();
+  /** Schemas of what must be inside, that something fits. */
+  const fitting = new Set<unknown>();
+  /** Those that have been looked at since the last of them was found to fit, and whether that is over. */
+  const looked = new Map<unknown, "NOW" | "DONE">();
   // Where a reference has looked at every member and element, the validator spares alternatives beside it.
   const mayEvaluateAll =
     ["additionalProperties", "unevaluatedProperties"].some((name) => named.names.has(name)) &&
@@ -105,8 +109,21 @@ function lookAt(root: unknown): Look {
   let back: string | undefined;
   let left = maxLooks;
   let depth = 0;
-  const isFit = root === undefined || anyFits(root, "");
-  return { fits: isFit, endless: back, faults };
+  return { fits: root === undefined || rootFits(), endless: back, faults };
+
+  /**
+   * Input has an end, so that what must have its own kind inside fits nothing, unless there is another way:
+   * nothing fits at first, and it is looked at again until no more does.
+   */
+  function rootFits(): boolean {
+    for (;;) {
+      const before = fitting.size;
+      looked.clear();
+      faults.clear();
+      if (anyFits(root, "")) return true;
+      if (fitting.size === before) return false;
+    }
+  }
 
   function anyFits(schema: unknown, path: string, isNeeded = true): boolean {
     const way = { path, by: path, inOrder: false, isNeeded, under: [] };
@@ -175,11 +192,30 @@ function lookAt(root: unknown): Look {
       });
     }
     checks.push(() => ofBounds(fields, kind, path, isNeeded));
+    if (kind.type === "number") add("multipleOf", () => ofMultiples(fields, kind));
+    if (kind.type === "string") add("pattern", () => ofPattern(fields["pattern"], kind));
+    if (kind.type === "array" && kind.key === undefined) {
+      checks.push(() => (lacksElement(fields, path, isNeeded) ? fails : fits));
+    }
     if (kind.type === "object" && kind.key === undefined) {
       checks.push(() => (lacksMember(fields, path, isNeeded) ? fails : fits));
     }
     if (checkedFurther[kind.type].some((key) => fields[key] !== undefined)) checks.push(() => open);
     return checks;
+  }
+
+  /** Of texts that no schema names nothing is known. */
+  function ofPattern(pattern: unknown, { value }: Kind): number {
+    if (typeof value !== "string" || typeof pattern !== "string") return open;
+    const looks = Math.ceil(stepsOf(pattern, value) / stepsOfLook);
+    if (looks >= left) return open;
+    left -= looks;
+    try {
+      return new RegExp(pattern, "u").test(value) ? fits : fails;
+    } catch {
+      // What is no regular expression is reported as such.
+      return open;
+    }
   }
 
   function isAmong(values: readonly unknown[], kind: Kind): number {
@@ -199,10 +235,24 @@ function lookAt(root: unknown): Look {
       const size = sizeOf(kind.value);
       return isAbove(size, low) && isAbove(-size, { ...high, at: -high.at }) ? fits : fails;
     }
-    if (isAbove(high.at, { ...low, isOpen: low.isOpen || high.isOpen })) return open;
+    const isAny = isAbove(high.at, { ...low, isOpen: low.isOpen || high.isOpen });
+    if (isAny && kind.isInteger === true && wholeNumbersIn(found)?.length === 0) return fails;
+    if (isAny) return open;
     const fault = `${low.key} is ${low.at}, and ${high.key} ${high.at}`;
     if (isNeeded) faults.set(below(path, low.key), fault);
     return fails;
+  }
+
+  /** Whether there must be one that nothing fits. */
+  function lacksElement(fields: Fields, path: string, isNeeded: boolean): boolean {
+    const first = itemsOf(fields["prefixItems"]);
+    const least = boundsOf(fields, "array")?.low.at ?? 0;
+    const needed: (readonly [unknown, ...string[]])[] = first
+      .slice(0, Math.max(least, 0))
+      .map((schema, index) => [schema, "prefixItems", String(index)] as const);
+    if (least > first.length) needed.push([fields["items"], "items"]);
+    if (fields["minContains"] !== 0) needed.push([fields["contains"], "contains"]);
+    return needed.some(([schema, ...at]) => !innerFits(schema, below(path, ...at), isNeeded));
   }
 
   /** Whether one is required that can never be there. */
@@ -220,16 +270,20 @@ function lookAt(root: unknown): Look {
         faults.set(below(path, "required"), fault);
       }
       if (!isNamed && schema === false) return true;
-      return !memberFits(schema, isNamed ? below(path, key, name) : below(path, key), isNeeded);
+      return !innerFits(schema, isNamed ? below(path, key, name) : below(path, key), isNeeded);
     });
   }
 
-  function memberFits(schema: unknown, path: string, isNeeded: boolean): boolean {
-    const known = members.get(schema);
-    if (known !== undefined || schema === undefined) return known ?? true;
-    members.set(schema, true);
+  function innerFits(schema: unknown, path: string, isNeeded: boolean): boolean {
+    if (schema === undefined || fitting.has(schema)) return true;
+    const look = looked.get(schema);
+    if (look === "NOW" && isNeeded)
+      faults.set(path, "what fits it must have the same inside again");
+    if (look !== undefined) return false;
+    looked.set(schema, "NOW");
     const can = anyFits(schema, path, isNeeded);
-    members.set(schema, can);
+    looked.set(schema, "DONE");
+    if (can) fitting.add(schema);
     return can;
   }
 }
@@ -298,8 +352,8 @@ const typeNames: ReadonlySet<unknown> = new Set([
 const checkedFurther: Readonly<Record<Kind["type"], readonly string[]>> = {
   null: [],
   boolean: [],
-  number: ["multipleOf", "format"],
-  string: ["pattern", "format"],
+  number: ["format"],
+  string: ["format"],
   array: ["items", "prefixItems", "contains", "uniqueItems", "unevaluatedItems"],
   object: [
     "required",
@@ -324,6 +378,45 @@ const bounds: Readonly<Partial<Record<Kind["type"], readonly [string, string][]>
   object: [["minProperties", "maxProperties"]],
 };
 
+/** How far from a whole number a quotient may be, as the validator is set (`multipleOfPrecision`). */
+const precision = 1e-9;
+
+function ofMultiples(fields: Fields, { value, isInteger }: Kind): number {
+  const factor = fields["multipleOf"];
+  // What is no factor is reported as such.
+  if (typeof factor !== "number" || factor <= 0) return open;
+  if (value !== undefined) return isMultiple(value as number, factor) ? fits : fails;
+  const found = boundsOf(fields, "number");
+  if (found === undefined) return open;
+  const [low, high] = [found.low.at / factor, found.high.at / factor];
+  if (Math.ceil(low - precision) > Math.floor(high + precision)) return fails;
+  const whole = isInteger === true ? wholeNumbersIn(found) : undefined;
+  return whole?.every((each) => !isMultiple(each, factor)) === true ? fails : open;
+}
+
+function isMultiple(value: number, factor: number): boolean {
+  const quotient = value / factor;
+  return Math.abs(Math.round(quotient) - quotient) <= precision;
+}
+
+/**
+ * How many steps matching takes at most: without a bound where a group is repeated, or gone back to.
+ */
+function stepsOf(pattern: string, text: string): number {
+  const bare = pattern
+    .replace(/\\[^1-9k]/gu, "a")
+    .replace(/\[[^\]]*\]/gu, "a")
+    .replace(/\(\?[:=!]/gu, "(");
+  if (/\)[*+?{]|\\|\(\?/u.test(bare)) return Infinity;
+  const repetitions = bare.match(/[*+?{]/gu)?.length ?? 0;
+  return pattern.length * (text.length + 1) ** (repetitions + 1);
+}
+
+interface Bounds {
+  readonly low: Bound;
+  readonly high: Bound;
+}
+
 interface Bound {
   readonly key: string;
   readonly at: number;
@@ -332,7 +425,7 @@ interface Bound {
 }
 
 /** The narrowest; undefined where there is none. */
-function boundsOf(fields: Fields, type: Kind["type"]) {
+function boundsOf(fields: Fields, type: Kind["type"]): Bounds | undefined {
   let low: Bound = { key: "", at: -Infinity, isOpen: false };
   let high: Bound = { key: "", at: Infinity, isOpen: false };
   for (const [least, most] of bounds[type] ?? []) {
@@ -346,6 +439,14 @@ function boundsOf(fields: Fields, type: Kind["type"]) {
     }
   }
   return low.key === "" && high.key === "" ? undefined : { low, high };
+}
+
+/** Those within the bounds; undefined where they are too many to look at each. */
+function wholeNumbersIn({ low, high }: Bounds): readonly number[] | undefined {
+  const first = low.isOpen ? Math.floor(low.at) + 1 : Math.ceil(low.at);
+  const last = high.isOpen ? Math.ceil(high.at) - 1 : Math.floor(high.at);
+  const count = Math.max(last - first + 1, 0);
+  return count <= maxNamed ? Array.from({ length: count }, (_, index) => first + index) : undefined;
 }
 
 function isAbove(value: number, { at, isOpen }: Pick<Bound, "at" | "isOpen">): boolean {
@@ -379,6 +480,8 @@ const keywords: ReadonlySet<string> = new Set([
   "if",
   "then",
   "else",
+  "multipleOf",
+  "pattern",
   ...Object.values(checkedFurther).flat(),
   ...Object.values(bounds).flat(2),
 ]);

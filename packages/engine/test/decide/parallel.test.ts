@@ -326,6 +326,30 @@ describe("a PARALLEL that joins some", () => {
     expect(simulation.snapshot.compensation).toMatchObject({ uncertain: ["race.b.y"], plan: [] });
   });
 
+  test("what a loser still came to is the default output where nothing completed after it (CONTRACT 1)", () => {
+    const simulation = simulate(
+      define({
+        steps: [
+          parallel(
+            "race",
+            { a: [{ stepId: "x" }], b: [{ stepId: "y" }] },
+            { join: "ANY", ...leadingTo("pause") },
+          ),
+          { stepId: "pause", type: "DELAY", duration: "PT10S" },
+        ],
+        compensationSteps: [{ stepId: "undo_y", compensationFor: "y" }],
+      }),
+    );
+    simulation.start();
+    simulation.claim("y");
+
+    simulation.succeed("x", 1);
+    simulation.succeed("y", "late");
+    simulation.elapse("PT10S");
+
+    expect(simulation.snapshot).toMatchObject({ status: "COMPLETED", output: "late" });
+  });
+
   test("an instance completes without waiting for a loser", () => {
     const simulation = simulate(
       define({

@@ -498,6 +498,18 @@ describe("a warning", () => {
       "INTERVAL_CAPPED",
     ],
     [
+      "a timeout of no time",
+      [task("a", undefined, { timeout: "PT0S" })],
+      "/steps/0/timeout",
+      "NO_TIME",
+    ],
+    [
+      "a heartbeat of no time",
+      [task("a", undefined, { heartbeatTimeout: "PT0S" })],
+      "/steps/0/heartbeatTimeout",
+      "NO_TIME",
+    ],
+    [
       "the output of an END that fails",
       [{ stepId: "e", type: "END", outcome: "FAILED", output: 1 }],
       "/steps/0/output",
