@@ -46,6 +46,12 @@ const event = (pattern: string, payload: Record<string, number>) => ({
   pattern,
   payload,
 });
+const lookingBack = {
+  type: "EVENT_WAIT",
+  eventPattern: "back.seen",
+  lookback: "instance",
+  timeout: "PT10S",
+};
 const waits = (mode: string, more: object = {}) => ({
   stepId: "hear",
   type: "EVENT_WAIT",
@@ -210,6 +216,22 @@ const cases: readonly Case[] = [
     status: "COMPLETED",
     definition: { steps: [waits("ALL")], output: "${ steps.hear.output[1].payload }" },
     scenario: { events: [event("ALL.two", { n: 2 }), event("ALL.one", { n: 1 })] },
+  },
+  {
+    name: "waits that open together, and look back for one event",
+    status: "COMPLETED",
+    definition: {
+      steps: [
+        { stepId: "rest", type: "DELAY", duration: "PT0.2S", ...to("fork") },
+        {
+          stepId: "fork",
+          type: "PARALLEL",
+          branches: ["a", "b"].map((name) => ({ name, steps: [{ ...lookingBack, stepId: name }] })),
+        },
+      ],
+      output: "${ steps.a.output.id === steps.b.output.id }",
+    },
+    scenario: { events: [{ at: "PT0.1S", pattern: "back.seen", payload: { n: 1 } }] },
   },
   {
     name: "a wait that is over, for its handler",

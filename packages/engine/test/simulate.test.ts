@@ -179,6 +179,71 @@ test("an event whose id has come before is a duplicate that does nothing", () =>
   expect(both.instance.status).toBe("COMPLETED");
 });
 
+const rest = { stepId: "rest", type: "DELAY", duration: "PT5S", transitions: { default: "fork" } };
+const bothHad = {
+  events: [
+    { at: "PT1S", pattern: "b" },
+    { at: "PT2S", pattern: "a" },
+  ],
+};
+
+test("waits that open together look back each for itself, as for real", () => {
+  const wait = (stepId: string, eventPattern: string, deliver: string) => ({
+    name: stepId,
+    steps: [
+      { stepId, type: "EVENT_WAIT", eventPattern, deliver, lookback: "PT1H", timeout: "PT1H" },
+    ],
+  });
+  const branches = [wait("x", "a", "ALL"), wait("y", "b", "ALL"), wait("z", "a", "ALL")];
+  const alone = [wait("x", "a", "ONE"), wait("y", "a", "ONE")];
+  const both = [{ eventPattern: "a" }, { eventPattern: "b" }];
+  const fork = { stepId: "fork", type: "PARALLEL" };
+  const all = {
+    stepId: "fork",
+    type: "EVENT_WAIT",
+    mode: "ALL",
+    lookback: "PT1H",
+    timeout: "PT1H",
+  };
+  const statusOf = (step: object) =>
+    simulate(define({ steps: [rest, step] }), bothHad).instance.status;
+
+  expect(statusOf({ ...all, events: both })).toBe("COMPLETED");
+  expect(statusOf({ ...fork, branches })).toBe("COMPLETED");
+  expect(statusOf({ ...fork, branches: alone })).toBe("FAILED");
+  expect(statusOf({ ...fork, branches: alone, join: "ANY" })).toBe("COMPLETED");
+});
+
+test("a wait has what comes for itself; of waits for all the first by path is served first", () => {
+  const wait = (stepId: string, deliver: string) => ({
+    stepId,
+    type: "EVENT_WAIT",
+    eventPattern: "a",
+    deliver,
+    timeout: "PT1H",
+  });
+  const outputOf = (deliver: string, join: string) => {
+    const branches = [
+      { name: "z", steps: [wait("early", deliver)] },
+      {
+        name: "a",
+        steps: [
+          { ...rest, duration: "PT1S", transitions: { default: "late" } },
+          wait("late", deliver),
+        ],
+      },
+    ];
+    const definition = define({ steps: [{ stepId: "fork", type: "PARALLEL", join, branches }] });
+    const { output } = simulate(definition, { events: [{ at: "PT2S", pattern: "a" }] }).instance;
+    return output === null ? null : Object.keys(output);
+  };
+
+  expect(outputOf("ALL", "ANY")).toEqual(["a"]);
+  expect(outputOf("ONE", "ANY")).toEqual(["z"]);
+  expect(outputOf("ALL", "ALL")).toEqual(["z", "a"]);
+  expect(outputOf("ONE", "ALL")).toBeNull();
+});
+
 test("any definition can be simulated to an end", () => {
   const ends = new Set<string>();
 

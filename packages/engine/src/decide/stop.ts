@@ -30,7 +30,9 @@ export function stopExecution(
   }
   // It lost its branch before, and has its grace already.
   if (phase === "AWAITED" && compensating) return;
-  const undoable = compensating && turn.definition.compensationFor.has(stepId);
+  // What waits, is OPEN, or is between two children has nothing outside that could still succeed.
+  const isAtWork = phase === "ACTIVE" || execution.child !== undefined;
+  const undoable = compensating && isAtWork && turn.definition.compensationFor.has(stepId);
   if (execution.child !== undefined && phase !== "AWAITED") {
     cancelChild(turn, execution, execution.child, { reason, isAwaited: undoable });
     if (undoable) {

@@ -8,6 +8,7 @@ import {
   isKnownLifecyclePattern,
   notYet,
   readDuration,
+  readLookback,
   readEventCondition,
   readEventPattern,
   readPayloadPath,
@@ -31,7 +32,7 @@ export function checkEventWait({ fields, path, stepId }: StepOutline, context: S
   }
 
   const { lookback } = fields;
-  if (lookback !== "instance") entering.text(`${path}/lookback`, lookback, readDuration);
+  entering.text(`${path}/lookback`, lookback, readLookback);
   const matchers = [fields, ...itemsOf(fields["events"]).map(fieldsOf)];
   const isReserved = matchers.some(({ eventPattern }) =>
     isKnownLifecyclePattern(eventPattern, entering.names),

@@ -16,7 +16,6 @@ import type {
   Clocks,
   CompensationStep,
   Definition,
-  DurationValue,
   Enclosure,
   ErrorRoute,
   EventMatcher,
@@ -38,6 +37,7 @@ import {
   namesOfItem,
   readCondition,
   readDuration,
+  readLookback,
   readEventCondition,
   readEventName,
   readEventPattern,
@@ -184,7 +184,7 @@ function compileStep(document: StepDocument, { lineage, names }: Surroundings): 
         eventPayloadMapping: Object.entries(document.eventPayloadMapping ?? {}).map(
           ([name, path]) => [name, sound(readPayloadPath(path))] as const,
         ),
-        lookback: compileLookback(document, names),
+        lookback: read(document.lookback, readLookback),
         deliver: document.deliver ?? "ALL",
       };
     case "DELAY": {
@@ -326,14 +326,6 @@ function compileClocks(
 ): Clocks {
   const read = readerWith(names);
   return { timeout: read(timeout, readDuration), totalTimeout: read(totalTimeout, readDuration) };
-}
-
-function compileLookback(
-  { lookback }: EventWaitStepDocument,
-  names: Names,
-): DurationValue | "instance" | undefined {
-  if (lookback === undefined || lookback === "instance") return lookback;
-  return sound(readDuration(lookback, names));
 }
 
 function compileAwaited(

@@ -183,6 +183,13 @@ function readDurationAs<D extends object>(
   return faulty("BAD_DURATION", `${quote(text)} ${duration.problem}${hint}`);
 }
 
+/** How far a wait looks back: a duration, or for as long as the instance has been there. */
+export function readLookback(text: string, names = noNames): Reading<DurationValue | "instance"> {
+  const { value } = readTemplate(text, { roots: [...roots, ...names] });
+  const isWhole = value !== undefined && knownText(value) === "instance";
+  return isWhole ? sound("instance") : readDuration(text, names);
+}
+
 /** Milliseconds of a retry interval, which counts in weeks at most, or the expression that gives it. */
 export function readInterval(text: string, names = noNames): Reading<number | Template> {
   const { value, ...rest } = readDuration(text, names);

@@ -31,6 +31,8 @@ export interface Run {
   readonly published: EventFact[];
   /** Ids of events that something has waited for. */
   readonly delivered: Set<string>;
+  /** Those of them that a wait has for itself (`deliver: "ONE"`). */
+  readonly takenAlone: Set<string>;
   /** Steps for which the scenario has no result. */
   readonly unmocked: Set<string>;
   readonly transcript: SimulationView["transcript"];
@@ -68,6 +70,7 @@ export function openRun(
     clocks: new Map(),
     published: [],
     delivered: new Set(),
+    takenAlone: new Set(),
     unmocked: new Set(),
     transcript: [],
     begun: new Map(),

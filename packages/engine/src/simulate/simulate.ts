@@ -7,7 +7,7 @@ import { executionKey, isSettled } from "../state/snapshot.ts";
 import type { Snapshot } from "../state/snapshot.ts";
 import type { Happening, Told } from "./agenda.ts";
 import { edgesOf } from "./coverage.ts";
-import { deliver, lookBack, publish } from "./events.ts";
+import { deliver, lookBack, lookbackGroups, publish } from "./events.ts";
 import { entryOf, note, resultOf } from "./result.ts";
 import type { SimulationResult } from "./result.ts";
 import { openRun } from "./run.ts";
@@ -95,7 +95,7 @@ function cancel(run: Run): void {
   send(run, { what, signals: [signal] });
 }
 
-/** One decision. A wait that it opens may have an event that came before. */
+/** One decision. Waits that it opens may have events that came before. */
 function send(run: Run, told: Told | undefined): void {
   if (told === undefined) return;
   const { definition, instance, now } = run;
@@ -114,8 +114,9 @@ function send(run: Run, told: Told | undefined): void {
   for (const edge of edgesOf(definition, decision)) {
     run.taken.set(edge, (run.taken.get(edge) ?? 0) + 1);
   }
+  const had = new Set(run.delivered);
   send(run, admission(next.snapshot));
-  if (decision.commands.some(({ kind }) => kind === "openWait")) send(run, lookBack(run));
+  for (const group of lookbackGroups(run, decision.commands)) send(run, lookBack(run, group, had));
 }
 
 /** It is alone, so that it has its slot as soon as it wants it. */

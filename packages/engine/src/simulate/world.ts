@@ -7,6 +7,7 @@ import type { ChildRef, ExecutionRef, Signal } from "../state/signal.ts";
 import { executionKey } from "../state/snapshot.ts";
 import type { WorkflowError } from "../state/snapshot.ts";
 import type { AttemptClocks, Run } from "./run.ts";
+import { openedWaits } from "./events.ts";
 import { callOf, mockOf, msOf } from "./scenario.ts";
 
 /** What stands around the instance: it carries out commands, and puts onto the agenda what follows. */
@@ -16,6 +17,9 @@ const defaultTaskMs = 1_000;
 export function carryOut(run: Run, { inserts, commands }: Decision): void {
   for (const row of inserts) {
     run.clocks.set(executionKey(row.path, row.iteration), row);
+  }
+  for (const wait of openedWaits(commands)) {
+    run.waits.set(executionKey(wait.path, wait.iteration), wait);
   }
   for (const command of commands) carryOutOne(run, command);
   emit(run, commands);
@@ -50,9 +54,6 @@ function carryOutOne(run: Run, command: Command): void {
     case "cancelChild":
       cancelChild(run, command);
       return;
-    case "openWait":
-      waits.set(executionKey(command.wait.path, command.wait.iteration), command.wait);
-      return;
     case "closeWait":
       waits.delete(executionKey(command.path, command.iteration));
       return;
@@ -68,12 +69,11 @@ function carryOutOne(run: Run, command: Command): void {
 /** What a decision emits arrives after it; waits that it opened after that do not hear it. */
 function emit({ agenda, now }: Run, commands: readonly Command[]): void {
   const at = new Date(now).toISOString();
-  const opened = commands.flatMap((command) => (command.kind === "openWait" ? command.wait : []));
   const emitted = commands.flatMap((command) =>
     command.kind === "emitEvent" ? command.event : [],
   );
   for (const [index, event] of emitted.entries()) {
-    const later = opened.filter(
+    const later = openedWaits(commands).filter(
       ({ emittedBefore = 0, lookbackFrom }) => emittedBefore > index && lookbackFrom === null,
     );
     const deaf = new Set(later.map(({ path, iteration }) => executionKey(path, iteration)));

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { Json } from "@millrace/expressions";
+import { failed } from "../support/children.ts";
 import { define } from "../support/definitions.ts";
 import type { Sketch } from "../support/definitions.ts";
 import { noon, simulate } from "../support/simulation.ts";
@@ -62,6 +63,40 @@ test("what was completed is undone one by one, latest completion first", () => {
       uncertain: [],
       completedAt: noon.toISOString(),
     },
+  });
+});
+
+const insideWait = [{ stepId: "inside", type: "EVENT_WAIT", eventPattern: "go" }];
+
+test.each([
+  ["a wait", { type: "EVENT_WAIT", eventPattern: "go" }],
+  ["a PARALLEL", { type: "PARALLEL", branches: [{ name: "x", steps: insideWait }] }],
+  ["a MAP", { type: "MAP", items: [1], steps: insideWait }],
+  ["a step between two children", { type: "SUB_WORKFLOW", workflowId: "other", retry: {} }],
+])("%s that could be undone is not awaited: nothing of it could still succeed", (_what, step) => {
+  const simulation = simulate(
+    define({
+      steps: [
+        { stepId: "a", transitions: { default: "b" } },
+        { stepId: "b", ...step },
+      ],
+      compensationSteps: ["a", "b"].map((stepId) => ({
+        stepId: `undo_${stepId}`,
+        compensationFor: stepId,
+      })),
+    }),
+  );
+  simulation.start();
+  simulation.succeed("a");
+  if (step.type === "SUB_WORKFLOW") simulation.endChild("b", failed);
+
+  simulation.cancel();
+
+  expect(simulation.row("b")?.status).toBe("CANCELLED");
+  expect(simulation.snapshot.compensation).toMatchObject({
+    frozen: true,
+    plan: ["undo_a"],
+    uncertain: [],
   });
 });
 

@@ -320,7 +320,7 @@ describe("a wait that times out", () => {
   });
 });
 
-test.each(["instance", "${ input.far ? 'instance' : 'PT1H' }"])(
+test.each(["instance", "${ 'instance' }", "${ input.far ? 'instance' : 'PT1H' }"])(
   "a lookback %s counts from the instance's creation",
   (lookback) => {
     const simulation = simulate(
