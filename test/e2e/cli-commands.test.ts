@@ -226,6 +226,8 @@ test("doctor looks at the database, the API, drift and a sample of the instances
 
   expect(output).toMatch(/^ok +database/m);
   expect(output).toMatch(/^ok +migrations +the schema is the newest/m);
+  expect(output).toMatch(/^ok +leftovers +no rows/m);
+  expect(output).toMatch(/^ok +versions +definition versions are as they were registered/m);
   expect(output).toMatch(/^ok +instances +\d+ checked, 0 not consistent/m);
   expect(exitCode).toBe(0);
 });

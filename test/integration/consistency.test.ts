@@ -1,6 +1,12 @@
 import type { ConsistencyCode, ConsistencyView, RepairView } from "@millrace/contract";
 import { stepJobId } from "@millrace/queue";
 import { runScheduler, runWorker, type Services } from "@millrace/runtime";
+import {
+  countKeysWithoutInstance,
+  deleteLeftovers,
+  findFaultyDefinitions,
+  findLeftovers,
+} from "@millrace/store";
 import { eventually } from "@millrace/testkit";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { CompiledQuery } from "kysely";
@@ -19,12 +25,12 @@ beforeAll(async () => {
     await api.call("POST", "/v1/definitions", definition);
   }
   await withWorker(async () => {
-    const ended = damages.filter(({ of }) => of === "chain" || of === "fails");
+    const worked = damages.filter(({ of }) => ended.includes(of));
     await Promise.all(
-      ended.map(async (damage) => {
+      worked.map(async (damage) => {
         const id = await start(damage.of);
         instances.set(damage, id);
-        await settled(id);
+        await (damage.of === "retries" ? retrying(id) : settled(id));
       }),
     );
   });
@@ -34,6 +40,8 @@ beforeAll(async () => {
 }, 60_000);
 afterAll(() => api.close());
 
+/** Those that a worker is to bring to where they are damaged. */
+const ended: readonly Damage["of"][] = ["chain", "fails", "retries"];
 const instances = new Map<Damage, string>();
 
 test.concurrent.each(damages)("$name: $codes", async (damage) => {
@@ -59,7 +67,7 @@ test.concurrent.each(damages)("$name: $codes", async (damage) => {
 test("the job of a step is deleted from Redis: STEP_JOB_MISSING", async () => {
   const id = await start("idle");
   await query(
-    "update step_executions set created_at = now() - interval '1 min' where instance_id = $1",
+    "update step_executions set created_at = now() - interval '30 s' where instance_id = $1",
     [id],
   );
   const jobId = stepJobId({ ...step, instanceId: id, path: "work", taskId: "noop" });
@@ -119,7 +127,7 @@ test("a step that killed its workers is poisoned by a repair, as it would be by 
   const id = await start("task");
   await query(
     `update step_executions set status = 'RUNNING', fence = 5, lapses = 4, worker_id = gen_random_uuid(),
-      created_at = now() - interval '1 min', started_at = now() - interval '1 min', look_at = null
+      started_at = now() - interval '1 min', look_at = null
     where instance_id = $1`,
     [id],
   );
@@ -185,11 +193,94 @@ test("how a wait is keyed is forgotten: SHAPE_MISSING; a repair finds what came 
 test("a step whose commit had to wait for the database is as good as any", async () => {
   const id = await start("wait");
   await query(
-    "update step_executions set created_at = now(), started_at = now() - interval '1 minute' where instance_id = $1",
+    "update step_executions set created_at = now() + interval '50 s' where instance_id = $1",
     [id],
   );
 
   expect((await check(id)).findings).toEqual([]);
+});
+
+test("rows of an instance that is deleted by hand are found, and deleted; what others have stays", async () => {
+  const { db } = services.database;
+  const [parent, other] = [await start("parent"), await start("queued")];
+  const before = await findLeftovers(db);
+  const tables = await rowsOf(other);
+  await query("delete from workflow_instances where id = any ($1::uuid[])", [
+    [parent, await childOf(parent)],
+  ]);
+
+  const found = await findLeftovers(db);
+  await deleteLeftovers(db);
+
+  const added = found.flatMap(({ table, rows }) =>
+    rows > (before.find((each) => each.table === table)?.rows ?? 0) ? [table] : [],
+  );
+  expect(added).toEqual(["step_executions", "history", "waits", "timers", "children"]);
+  expect(await findLeftovers(db)).toEqual([]);
+  expect(await rowsOf(other)).toEqual(tables);
+  expect((await check(other)).findings).toEqual([]);
+});
+
+test("a document that was edited is found: DEFINITION_DIFFERS, and nothing is replayed by it; a version that is gone, too", async () => {
+  const { db } = services.database;
+  for (const id of ["edited", "vanished"]) {
+    const rest = { stepId: "rest", type: "DELAY", duration: "P1D" };
+    await api.call("POST", "/v1/definitions", { id, steps: [rest] });
+  }
+  const [edited, vanished] = [await start("edited"), await start("vanished")];
+  await query(
+    `update workflow_definitions set document = replace(document::text, 'P1D', 'P2D')::json
+    where id = 'edited'`,
+    [],
+  );
+  await query("delete from workflow_definitions where id = 'vanished'", []);
+
+  const found = await check(edited);
+  const versions = await findFaultyDefinitions(db);
+
+  expect(codesOf(found)).toEqual(["DEFINITION_DIFFERS"]);
+  expect((await repair(edited)).repaired).toEqual([]);
+  expect(codesOf(await check(vanished))).toEqual(["DEFINITION_MISSING"]);
+  expect(versions).toEqual(
+    expect.arrayContaining([
+      { id: "edited", version: 1, instances: 1, fault: "EDITED" },
+      { id: "vanished", version: 1, instances: 1, fault: "MISSING" },
+    ]),
+  );
+  expect(versions.filter(({ id }) => !["edited", "vanished", "doomed"].includes(id))).toEqual([]);
+});
+
+test("a history that cannot be read keeps nobody from reading the rest", async () => {
+  const [id, other] = [await start("wait"), await start("wait")];
+  await query(
+    `update history set signals = '7', changes = 'null', entries = '{"a":1}' where instance_id = $1`,
+    [id],
+  );
+
+  const answers = await Promise.all(
+    [id, other].flatMap((each) =>
+      ["", "/history", "/state", "/steps", "/consistency"].map((path) =>
+        api.call("GET", `/v1/instances/${each}${path}`),
+      ),
+    ),
+  );
+  const list = await api.call("GET", "/v1/instances?workflowId=wait");
+
+  expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 200));
+  expect(codesOf(await check(id))).toEqual(["REPLAY_DIFFERS"]);
+  expect(list.body.items.map((item: { id: string }) => item.id)).toContain(id);
+});
+
+test("a start key whose instance is gone is counted, and a repeat of it is told so", async () => {
+  const { db } = services.database;
+  const before = await countKeysWithoutInstance(db);
+  const again = () =>
+    api.call("POST", "/v1/instances", { workflowId: "idle" }, { "idempotency-key": "gone" });
+  const { body } = await again();
+  await query("delete from workflow_instances where id = $1", [body.id]);
+
+  expect(await countKeysWithoutInstance(db)).toBe(before + 1);
+  expect((await again()).status).toBe(404);
 });
 
 test("a repair is in the history: who asked for it, and what was found", async () => {
@@ -220,6 +311,15 @@ test("while workers are at it, repairs of healthy instances change nothing, and 
   );
   expect(rows).toEqual([]);
 });
+
+async function rowsOf(id: string) {
+  return query(
+    `select (select count(*) from step_executions where instance_id = $1) as steps,
+      (select count(*) from history where instance_id = $1) as history,
+      (select count(*) from limit_slots where instance_id = $1) as slots`,
+    [id],
+  );
+}
 
 async function childOf(id: string): Promise<string> {
   const [child] = await query("select child_id as id from children where instance_id = $1", [id]);
@@ -274,6 +374,13 @@ async function settled(id: string): Promise<void> {
   await eventually("its end", async () => {
     const { body } = await api.call("GET", `/v1/instances/${id}`);
     return body.completedAt !== null;
+  });
+}
+
+async function retrying(id: string): Promise<void> {
+  await eventually("a retry", async () => {
+    const rows = await query("select status from step_executions where instance_id = $1", [id]);
+    return rows.some(({ status }) => status === "RETRYING");
   });
 }
 

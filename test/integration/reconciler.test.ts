@@ -130,6 +130,29 @@ test("jobs whose step is gone, settled or further on are removed, and no others"
   );
 });
 
+test("jobs are removed from queues that no worker serves, too, and those that nobody here has written", async () => {
+  await registerDefinition(services, caller, {
+    id: "task",
+    steps: [{ stepId: "a", type: "TASK", taskId: "noop", queue: "left" }],
+  });
+  const live = jobOf(await startTask(services));
+  const gone = { ...live, path: "gone" };
+  const foreign = { ...live, path: "foreign" };
+  await services.queue.addSteps(
+    [gone, foreign].map((job) => ({ job, queue: "left", priority: 0, delayMs: 3_600_000 })),
+  );
+  await ageJobs([live, gone, foreign], "left");
+  const client = new Redis(redis.url);
+  await client.hset(`${redis.prefix}:steps.left:${stepJobId(foreign)}`, "data", '{"other":1}');
+  client.disconnect();
+
+  stopScheduler = (await runScheduler(services)).close;
+  const known = () => services.queue.known("left", [live, gone, foreign].map(stepJobId));
+  await eventually("their removal", async () => (await known()).size <= 1);
+
+  expect(await known()).toEqual(new Set([stepJobId(live)]));
+});
+
 test("what was found, made good, and how long the oldest waited is told by kind", async () => {
   await registerDefinition(services, caller, {
     id: "task",
@@ -280,10 +303,10 @@ function jobOf(instanceId: string): StepJob {
 }
 
 /** As if they had been added a minute ago. */
-async function ageJobs(jobs: readonly StepJob[]): Promise<void> {
+async function ageJobs(jobs: readonly StepJob[], queue = "default"): Promise<void> {
   const client = new Redis(redis.url);
   for (const job of jobs) {
-    const key = `${redis.prefix}:steps.default:${stepJobId(job)}`;
+    const key = `${redis.prefix}:steps.${queue}:${stepJobId(job)}`;
     await client.hset(key, "timestamp", Date.now() - 60_000);
   }
   client.disconnect();

@@ -47,6 +47,29 @@ export const definitions = [
     id: "fails",
     steps: [{ stepId: "no", type: "TASK", taskId: "fail", retry: { maxAttempts: 1 } }],
   },
+  {
+    id: "retries",
+    steps: [
+      {
+        stepId: "no",
+        type: "TASK",
+        taskId: "fail",
+        retry: { maxAttempts: 3, initialInterval: "P1D", maxInterval: "P1D" },
+      },
+    ],
+  },
+  {
+    id: "timed",
+    steps: [
+      {
+        stepId: "work",
+        type: "TASK",
+        taskId: "noop",
+        timeout: "PT1M",
+        heartbeatTimeout: "PT30S",
+      },
+    ],
+  },
   { id: "idle", steps: [{ stepId: "work", type: "TASK", taskId: "noop", queue: "idle" }] },
   {
     id: "queued",
@@ -73,14 +96,153 @@ export const definitions = [
 /** What is done to an instance, what must be found of it, and whether it can be mended. */
 export interface Damage {
   readonly name: string;
-  readonly of: "wait" | "task" | "parent" | "emits" | "chain" | "fails" | "queued";
+  readonly of:
+    | "wait"
+    | "task"
+    | "timed"
+    | "parent"
+    | "emits"
+    | "chain"
+    | "fails"
+    | "retries"
+    | "queued";
   /** `$1` is the instance. */
   readonly sql: readonly string[];
   readonly codes: readonly ConsistencyCode[];
   readonly isRepaired: boolean;
 }
 
+/** It runs under a worker that is alive. */
+const running = [
+  `insert into workers (id, host, pid, tasks, queues, beat_at)
+  select '00000000-0000-4000-8000-000000000001', 'here', 1, '{}', '{}', now() + interval '1 h'
+  where $1::uuid is not null
+  on conflict do nothing`,
+  `update step_executions set status = 'RUNNING', fence = 1, look_at = null, started_at = now(),
+    worker_id = '00000000-0000-4000-8000-000000000001', due_at = now() + interval '30 s',
+    due_clock = 'heartbeat', timeout_at = now() + interval '1 min'
+  where instance_id = $1`,
+];
+
+const step = (name: string, of: Damage["of"], change: string): Damage => ({
+  name,
+  of,
+  sql: [`update step_executions set ${change} where instance_id = $1`],
+  codes: ["STEP_DIFFERS"],
+  isRepaired: true,
+});
+
+const clock = (name: string, change: string): Damage => ({
+  name: `${name} of an attempt that runs`,
+  of: "timed",
+  sql: [...running, `update step_executions set ${change} where instance_id = $1`],
+  codes: ["STEP_CLOCK_DIFFERS"],
+  isRepaired: true,
+});
+
+const child = (name: string, change: string): Damage => ({
+  name,
+  of: "parent",
+  sql: [`update children set ${change} where instance_id = $1`],
+  codes: ["CHILD_DIFFERS"],
+  isRepaired: true,
+});
+
+const slot = (name: string, change: string): Damage => ({
+  name,
+  of: "queued",
+  sql: [`update limit_slots set ${change} where instance_id = $1`],
+  codes: ["SLOT_DIFFERS"],
+  isRepaired: true,
+});
+
+const history = (
+  name: string,
+  change: string,
+  code: ConsistencyCode,
+  isRepaired: boolean,
+): Damage => ({
+  name,
+  of: "chain",
+  sql: [`update history set ${change} where instance_id = $1 and version = 2`],
+  codes: [code],
+  isRepaired,
+});
+
 export const damages: readonly Damage[] = [
+  step("a step is for another task", "task", "task_id = 'echo'"),
+  step("a step is for another queue", "task", "queue = 'elsewhere'"),
+  step("a step has another priority", "task", "priority = 7"),
+  step("a step is taken for one that undoes another", "task", "compensates = 'work#1'"),
+  step("a step is taken for one that a cancel awaits", "task", "awaited = true"),
+  step("the limit of a step is lost", "timed", "timeout_ms = null"),
+  step("the limit of a step is another", "timed", "timeout_ms = 1"),
+  step("the heartbeat of a step is lost", "timed", "heartbeat_timeout_ms = null"),
+  step("the time of the next attempt is lost", "retries", "retry_at = null"),
+  step("a wait began a day before", "wait", "started_at = started_at - interval '1 day'"),
+  step("steps ended an hour before", "chain", "completed_at = completed_at - interval '1 h'"),
+  clock("the clock", "due_at = null, due_clock = null, timeout_at = null"),
+  clock("the time", "due_at = null"),
+  clock("the end", "timeout_at = timeout_at + interval '1 day'"),
+  clock("the heartbeat's end", "due_at = timeout_at"),
+  clock("the start", "started_at = null"),
+  child("a child that is awaited is taken for a detached one", "detached = true"),
+  child("a child is of another workflow", "workflow_id = 'task'"),
+  child("that a child was started is lost", "started_at = null"),
+  child("a child was started yesterday", "started_at = started_at - interval '1 day'"),
+  slot("the place in the queue is by another priority", "priority = 9"),
+  slot("the place in the queue is by a deadline that there is none", "deadline = now()"),
+  slot("the place in the queue is from next year on", "wanted_at = now() + interval '1 year'"),
+  {
+    name: "the input of a step is another",
+    of: "chain",
+    sql: [`update step_executions set input = '{"n":9}' where instance_id = $1 and path = 'c'`],
+    codes: ["STEP_INPUT_DIFFERS"],
+    isRepaired: false,
+  },
+  {
+    name: "a step was created a day before",
+    of: "chain",
+    sql: [
+      "update step_executions set created_at = created_at - interval '1 day' where instance_id = $1",
+    ],
+    codes: ["TIMES_DISAGREE"],
+    isRepaired: true,
+  },
+  {
+    name: "the instance was created a day before",
+    of: "wait",
+    sql: ["update workflow_instances set created_at = created_at - interval '1 day' where id = $1"],
+    codes: ["SNAPSHOT_DIFFERS"],
+    isRepaired: true,
+  },
+  {
+    name: "the instance began a day before, and ended a minute before",
+    of: "chain",
+    sql: [
+      `update workflow_instances set started_at = started_at - interval '1 day',
+        completed_at = completed_at - interval '1 min' where id = $1`,
+    ],
+    codes: ["SNAPSHOT_DIFFERS"],
+    isRepaired: true,
+  },
+  {
+    name: "the instance was changed, and got its status, at another time",
+    of: "chain",
+    sql: [
+      `update workflow_instances set updated_at = updated_at - interval '1 h',
+        status_at = status_at - interval '1 h' where id = $1`,
+    ],
+    codes: ["TIMES_DISAGREE"],
+    isRepaired: true,
+  },
+  {
+    name: "a wait is held, and nothing is paused",
+    of: "wait",
+    sql: ["update waits set held = true where instance_id = $1 and path = 'pay'"],
+    codes: ["WAIT_DIFFERS"],
+    isRepaired: true,
+  },
   {
     name: "the row of a wait is deleted",
     of: "wait",
@@ -282,8 +444,7 @@ export const damages: readonly Damage[] = [
     of: "task",
     sql: [
       `update step_executions set status = 'RUNNING', fence = 1, look_at = null,
-        worker_id = gen_random_uuid(), started_at = now() - interval '1 min',
-        created_at = now() - interval '2 min' where instance_id = $1`,
+        worker_id = gen_random_uuid(), started_at = now() - interval '1 min' where instance_id = $1`,
     ],
     codes: ["STEP_HOLDER_LOST"],
     isRepaired: true,
@@ -293,8 +454,7 @@ export const damages: readonly Damage[] = [
     of: "task",
     sql: [
       `update step_executions set status = 'RUNNING', fence = 1, look_at = null, worker_id = null,
-        started_at = now() - interval '1 min', created_at = now() - interval '2 min'
-      where instance_id = $1`,
+        started_at = now() - interval '1 min' where instance_id = $1`,
     ],
     codes: ["STEP_HOLDER_LOST"],
     isRepaired: true,
@@ -349,8 +509,8 @@ export const damages: readonly Damage[] = [
     name: "a step is of another type",
     of: "chain",
     sql: ["update step_executions set type = 'DELAY' where instance_id = $1 and path = 'b'"],
-    codes: ["STEP_TYPE_DIFFERS"],
-    isRepaired: false,
+    codes: ["STEP_TYPE_DIFFERS", "STEP_DIFFERS"],
+    isRepaired: true,
   },
   {
     name: "a step completed next year",
@@ -358,8 +518,8 @@ export const damages: readonly Damage[] = [
     sql: [
       "update step_executions set completed_at = now() + interval '1 year' where instance_id = $1 and path = 'b'",
     ],
-    codes: ["TIMES_DISAGREE"],
-    isRepaired: false,
+    codes: ["TIMES_DISAGREE", "STEP_DIFFERS"],
+    isRepaired: true,
   },
   {
     name: "the status is changed by hand",
@@ -425,8 +585,12 @@ export const damages: readonly Damage[] = [
     of: "chain",
     sql: [`update history set changes = '{"priority":7}' where instance_id = $1 and version = 2`],
     codes: ["HISTORY_DIFFERS"],
-    isRepaired: false,
+    isRepaired: true,
   },
+  history("the changes of a commit are none", "changes = 'null'", "HISTORY_DIFFERS", true),
+  history("the entries of a commit are gone", "entries = '[]'", "HISTORY_DIFFERS", true),
+  history("the entries of a commit are none", `entries = '{"a":1}'`, "HISTORY_DIFFERS", true),
+  history("the signals of a commit are none", "signals = '7'", "REPLAY_DIFFERS", false),
   {
     name: "signals in the history are altered",
     of: "chain",

@@ -171,9 +171,11 @@ export function bindRuntime(services: Services): Runtime {
     readHistory: (caller, instanceId, query) =>
       forOwner(services, caller, instanceId, async ({ tenantId }) => {
         const page = await historyPage(db, { tenantId, instanceId }, query);
-        // Every instance has the history of its start.
+        // Every instance has the history of its start, unless that is damaged.
         const isThere = page.items.length > 0 || query.cursor !== undefined;
-        return isThere ? page : notThere(instanceId);
+        if (!isThere && !(await loadInstance(db, { tenantId, instanceId })))
+          return notThere(instanceId);
+        return page;
       }).catch(undefinedIfNotThere),
 
     publishEvent: async (caller, event) =>

@@ -19,6 +19,12 @@ export const CONSISTENCY_CODES = {
     meaning: "the definition version that the instance is bound to is not stored",
     advice: "restore it from a backup; registering the same content again makes another version",
   },
+  DEFINITION_DIFFERS: {
+    severity: "ERROR",
+    meaning: "the document of the definition version that the instance is bound to was changed",
+    advice:
+      "restore it from a backup, and restart all processes: those that have read it go by what they read; until then nothing is replayed",
+  },
   STEP_UNKNOWN: {
     severity: "ERROR",
     meaning:
@@ -55,7 +61,9 @@ export const CONSISTENCY_CODES = {
   },
   HISTORY_DIFFERS: {
     severity: "ERROR",
-    meaning: "the stored changes of a commit are not what its signals lead to, and the instance is",
+    meaning:
+      "the stored changes or entries of a commit are not what its signals lead to, and the instance is",
+    repair: "they become what the signals lead to",
     advice: "the instance goes on; earlier versions of it read wrongly until the row is restored",
   },
   REPLAY_DIFFERS: {
@@ -66,7 +74,8 @@ export const CONSISTENCY_CODES = {
   },
   TIMES_DISAGREE: {
     severity: "WARNING",
-    meaning: "times are in the future, or not in the order in which things happened",
+    meaning: "times are in the future, or not those of the history, or not in its order",
+    repair: "those that the history knows are written again",
     advice: "check the clocks of the hosts and of the database",
   },
   PROGRESS_DIFFERS: {
@@ -97,6 +106,18 @@ export const CONSISTENCY_CODES = {
     meaning: "the row of a step does not agree with the instance or its history",
     repair: "the row becomes what the history says",
     advice: rerun,
+  },
+  STEP_INPUT_DIFFERS: {
+    severity: "ERROR",
+    meaning: "a step has another input than what it was computed from leads to",
+    advice:
+      "compare both with what earlier steps answered; if the step is yet to run with the wrong one, cancel the instance and start it again",
+  },
+  STEP_CLOCK_DIFFERS: {
+    severity: "ERROR",
+    meaning: "a step runs, and the times by which its attempt would end do not fit its limits",
+    repair: "the clock of the attempt begins anew",
+    advice: "the worker that runs it keeps its own time; cancel the instance if it is gone",
   },
   STEP_HOLD_DIFFERS: {
     severity: "ERROR",
@@ -136,7 +157,8 @@ export const CONSISTENCY_CODES = {
   },
   WAIT_DIFFERS: {
     severity: "ERROR",
-    meaning: "a wait has another pattern, key or time than its instance: the wrong events find it",
+    meaning:
+      "a wait has another pattern, key or time than its instance, or is held wrongly: the wrong events find it, or none",
     repair: "pattern and key are written again; it looks back to when it was opened",
     advice:
       "the input has no copy: compare it with what the caller sent; if it is right, cancel the instance and start it again",
@@ -193,6 +215,12 @@ export const CONSISTENCY_CODES = {
     meaning: "the instance waits for a child, and there is none, nor is it to be started",
     repair: "where only the request is missing, it is written again",
     advice: "cancel the instance, or restore the child from a backup",
+  },
+  CHILD_DIFFERS: {
+    severity: "ERROR",
+    meaning: "what is stored of a child is not what the instance asked for, or not that it exists",
+    repair: "the row becomes what the instance asked for",
+    advice: "cancel the child, then the instance",
   },
   CHILD_NOT_STARTED: {
     severity: "WARNING",

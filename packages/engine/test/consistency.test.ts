@@ -103,7 +103,12 @@ test("a child that was asked for long ago and is not there is found", () => {
     history,
     now,
   );
-  const children = stored.children.map((child) => ({ ...child, startedAt: null, status: null }));
+  const children = stored.children.map((child) => ({
+    ...child,
+    startedAt: null,
+    status: null,
+    createdAt: null,
+  }));
 
   expect(codesOf(stored)).toEqual([]);
   expect(codesOf({ ...stored, children })).toEqual([]);

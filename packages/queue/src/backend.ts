@@ -39,6 +39,8 @@ export interface Backend {
     onFetched: (job: UnknownJob) => void,
   ): ConsumingWorker;
   known(name: string, jobIds: readonly string[]): Promise<ReadonlySet<string>>;
+  /** Names of queues among a part of what is kept, another one each time. */
+  someQueues(): Promise<readonly string[]>;
   readEpoch(): Promise<string | undefined>;
   writeEpoch(value: string): Promise<void>;
   readonly wake: Wake;

@@ -17,7 +17,7 @@ export {
   type ConsumeOptions,
   type Handler,
   openQueue,
-  type PendingStep,
+  type PendingJob,
   type Queue,
   type QueueDepth,
   type QueueSettings,

@@ -64,6 +64,12 @@ export function isolatedQueueName(queue: string): string {
   return `isolated.${withoutColon(queue)}`;
 }
 
+/** The task queue of a BullMQ queue that has the name; undefined where it carries no steps. */
+export function taskQueueOf(name: string): string | undefined {
+  const [, queue] = /^(?:steps|isolated)\.(.*)$/.exec(name) ?? [];
+  return queue?.replaceAll("%3A", ":").replaceAll("%25", "%");
+}
+
 /**
  * From an instance's priority, −1000 to 1000 and higher first, to BullMQ's, 1 to 2001 and lower
  * first. Never 0: BullMQ runs jobs without a priority before all others.

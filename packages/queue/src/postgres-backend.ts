@@ -94,6 +94,13 @@ export async function openPostgresBackend(settings: {
       );
       return found;
     },
+    async someQueues() {
+      const { rows } = await connection.pool.query<{ queue: string }>(
+        "select distinct queue from bullmq.job where starts_with(queue, $1)",
+        [`${prefix}.`],
+      );
+      return rows.map(({ queue }) => queue.slice(prefix.length + 1));
+    },
     async readEpoch() {
       return (await meta.getQueueMetaField("epoch")) ?? undefined;
     },

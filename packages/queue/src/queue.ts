@@ -11,6 +11,7 @@ import {
   isolatedQueueName,
   jobPriority,
   queueName,
+  taskQueueOf,
   type StepJob,
   stepJobId,
   stepJobSchema,
@@ -62,11 +63,11 @@ export interface QueueDepth {
   readonly isolated: number;
 }
 
-/** A step whose job no worker has taken yet. */
-export interface PendingStep {
-  /** The same for the members of a bundle. */
+/** A job that no worker has taken yet. */
+export interface PendingJob {
   readonly jobId: string;
-  readonly job: StepJob;
+  /** Those that it carries; none where nobody here has written its data. */
+  readonly steps: readonly StepJob[];
   /** By the clock of whoever added it. */
   readonly addedAt: Date;
 }
@@ -106,7 +107,12 @@ export interface Queue {
    * Some of the step jobs that wait, for their time or for a worker: a page of at most `limit` of each
    * kind, another one each time, so that in time all are seen.
    */
-  somePending(queue: string, limit: number): Promise<readonly PendingStep[]>;
+  somePending(queue: string, limit: number): Promise<readonly PendingJob[]>;
+  /**
+   * Task queues that have jobs, or had some: those found in a small part of what is kept, another one each
+   * time, so that in time all are found.
+   */
+  someQueues(): Promise<readonly string[]>;
   consumeSteps(queue: string, options: ConsumeStepsOptions, handler: Handler<StepJob>): Consumer;
   consumeAdvance(options: ConsumeOptions, handler: Handler<AdvanceJob>): Consumer;
   /** How full task queues are; `advanceQueue` stands for the one that carries advance jobs. */
@@ -285,7 +291,7 @@ function queueOn(backend: Backend, { commandTimeoutMs, bundleSize, log }: Option
     return open;
   }
 
-  async function pageOf(name: string, limit: number): Promise<readonly PendingStep[]> {
+  async function pageOf(name: string, limit: number): Promise<readonly PendingJob[]> {
     const publisher = backend.publisher(name);
     const counts = await run(() => publisher.getJobCounts(...pendingStates));
     const most = Math.max(0, ...Object.values(counts));
@@ -295,11 +301,11 @@ function queueOn(backend: Backend, { commandTimeoutMs, bundleSize, log }: Option
     return jobs.flatMap((found) => {
       // One that was taken since its id was read.
       if (found?.id === undefined) return [];
-      const { id: jobId, timestamp } = found;
-      return membersOf(found.data).flatMap((member) => {
-        const job = stepJobSchema.safeParse(member);
-        return job.success ? { jobId, job: job.data, addedAt: new Date(timestamp) } : [];
+      const steps = membersOf(found.data).flatMap((member) => {
+        const step = stepJobSchema.safeParse(member);
+        return step.success ? step.data : [];
       });
+      return { jobId: found.id, steps, addedAt: new Date(found.timestamp) };
     });
   }
 
@@ -350,6 +356,10 @@ function queueOn(backend: Backend, { commandTimeoutMs, bundleSize, log }: Option
     async somePending(queue, limit) {
       const pages = namesOf(queue).map((name) => pageOf(name, limit));
       return (await Promise.all(pages)).flat();
+    },
+    async someQueues() {
+      const names = await run(() => backend.someQueues());
+      return [...new Set(names.flatMap((name) => taskQueueOf(name) ?? []))];
     },
     consumeSteps(queue, { isolated = false, ...options }, handler) {
       const name = isolated ? isolatedQueueName(queue) : queueName(queue);

@@ -8,6 +8,8 @@ import { PacedWorker } from "./worker.ts";
 
 /** How long after a drop a publisher still waits for the reconnect. Most take 20–60 ms. */
 const graceMs = 500;
+/** Keys that one look for queues takes in: Redis is held for a fraction of a millisecond. */
+const scanned = 1_000;
 /** Nobody reads BullMQ's event streams here; this keeps them to a page. */
 const keptEvents = 100;
 
@@ -57,6 +59,8 @@ export async function openRedisBackend(settings: {
   }
   await nextOf(client, ["ready", "error"], settings.patienceMs);
 
+  /** Where the next look at the keys goes on. */
+  let cursor = "0";
   const epochKey = `${prefix}:epoch`;
   const queueOf = (name: string) => {
     const known = queues.get(name);
@@ -117,6 +121,17 @@ export async function openRedisBackend(settings: {
       }
       return found;
     },
+    async someQueues() {
+      const [next, keys] = await client.scan(
+        cursor,
+        "MATCH",
+        `${asGlob(prefix)}:*:meta`,
+        "COUNT",
+        scanned,
+      );
+      cursor = next;
+      return keys.map((key) => key.slice(prefix.length + 1, -":meta".length));
+    },
     async readEpoch() {
       return (await client.get(epochKey)) ?? undefined;
     },
@@ -141,6 +156,11 @@ export async function openRedisBackend(settings: {
       .setQueueMeta(meta)
       .catch(() => {});
   }
+}
+
+/** A pattern that matches this text alone. */
+function asGlob(text: string): string {
+  return text.replaceAll(/[\\*?[\]^-]/g, String.raw`\$&`);
 }
 
 /** A dropped socket shows before ioredis has changed its status. */

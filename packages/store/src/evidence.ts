@@ -32,8 +32,7 @@ export interface EvidenceLimits {
 }
 
 /** Undefined history or steps: there is more of it than a look takes in. */
-export interface StoredEvidence extends Omit<Evidence, "definition"> {
-  readonly isDefinitionStored: boolean;
+export interface StoredEvidence extends Omit<Evidence, "definition" | "definitionIs"> {
   readonly isWhole: boolean;
 }
 
@@ -79,10 +78,13 @@ async function readAll(
   ]);
   return {
     now: row.now,
-    isDefinitionStored: row.is_defined,
     isWhole,
     identity: identityOf(row),
+    bornAt: bornAtOf(row),
     version: row.i_version,
+    statusAt: row.status_at,
+    updatedAt: row.updated_at,
+    deadline: row.deadline,
     snapshot: readableSnapshot(row),
     steps,
     waits,
@@ -95,32 +97,39 @@ async function readAll(
     hasStartShapes: row.has_start_shapes,
     deliveries: row.deliveries,
     openDeadLetters: row.dead_letters,
-    slot:
-      row.slot_status === null || row.slot_request === null
-        ? null
-        : { status: row.slot_status, request: row.slot_request },
+    slot: slotOf(row),
     hashOf: keyHashOf,
   };
 }
 
 interface InstanceFacts extends InstanceRow {
   readonly now: Date;
-  readonly is_defined: boolean;
   readonly has_parent: boolean;
   readonly is_linked: boolean;
   readonly has_start_shapes: boolean;
   readonly deliveries: number;
   readonly dead_letters: number;
+  readonly status_at: Date;
+  readonly updated_at: Date;
+  readonly deadline: Date | null;
   readonly slot_status: SlotEvidence["status"] | null;
   readonly slot_request: number | null;
+  readonly slot_priority: number | null;
+  readonly slot_deadline: Date | null;
+  readonly slot_wanted_at: Date | null;
+}
+
+function slotOf(row: InstanceFacts): SlotEvidence | null {
+  const { slot_status: status, slot_request: request, slot_priority: priority } = row;
+  const { slot_deadline: deadline, slot_wanted_at: wantedAt } = row;
+  if (status === null || request === null || priority === null || wantedAt === null) return null;
+  return { status, request, priority, deadline, wantedAt };
 }
 
 /** Deliveries that have just been written may belong to a match under way. */
 const instance = prepared(
   "evidence_instance",
   `select ${instanceColumns}, clock_timestamp() as now,
-    exists (select from workflow_definitions d where d.tenant_id = i.tenant_id
-      and d.id = i.workflow_id and d.version = i.workflow_version) as is_defined,
     exists (select from workflow_instances p where p.tenant_id = i.tenant_id
       and p.id = (i.parent->>'instanceId')::uuid) as has_parent,
     exists (select from children c where c.tenant_id = i.tenant_id
@@ -136,7 +145,8 @@ const instance = prepared(
       and e.delivered_at < clock_timestamp() - interval '1 min')::integer as deliveries,
     (select count(*) from dead_letters l where l.tenant_id = i.tenant_id and l.instance_id = i.id
       and l.status = 'OPEN')::integer as dead_letters,
-    t.status as slot_status, t.request as slot_request
+    i.status_at, i.updated_at, i.deadline, t.status as slot_status, t.request as slot_request,
+    t.priority as slot_priority, t.deadline as slot_deadline, t.wanted_at as slot_wanted_at
   from workflow_instances i
   left join limit_slots t on t.tenant_id = i.tenant_id
     and t.limit_key = 'type:' || i.workflow_id and t.instance_id = i.id
@@ -152,9 +162,11 @@ const sizes = prepared(
   "evidence_sizes",
   `select h.commits, h.bytes + s.bytes as bytes from
     (select count(*)::integer as commits, coalesce(sum(
-        octet_length(signals::text) + octet_length(changes::text)), 0)::bigint as bytes
+        octet_length(signals::text) + octet_length(changes::text)
+          + octet_length(entries::text)), 0)::bigint as bytes
       from history where tenant_id = $1 and instance_id = $2) h,
-    (select coalesce(sum(octet_length(output::text)), 0)::bigint as bytes
+    (select coalesce(sum(coalesce(octet_length(output::text), 0)
+        + coalesce(octet_length(input::text), 0)), 0)::bigint as bytes
       from step_executions where tenant_id = $1 and instance_id = $2) s`,
 );
 
@@ -171,6 +183,12 @@ function identityOf(row: InstanceRow): Identity {
     input: parseJson(row.i_input) ?? null,
     parent: (parseJson(row.i_parent) ?? null) as ParentLink | null,
   };
+}
+
+/** An id of version 7 begins with the milliseconds of the instance's creation (CONTRACT 3). */
+function bornAtOf({ i_id: id, i_created_at: createdAt }: InstanceRow): Date {
+  const digits = /^([0-9a-f]{8})-([0-9a-f]{4})-7/.exec(id);
+  return digits === null ? createdAt : new Date(Number.parseInt(`${digits[1]}${digits[2]}`, 16));
 }
 
 /** Undefined where the stored frontier has not the form of one. */
@@ -195,10 +213,14 @@ interface StepRow {
   readonly fence: number;
   readonly task_id: string | null;
   readonly queue: string | null;
+  readonly priority: number;
   readonly compensates: string | null;
+  readonly input: string | null;
   readonly output: string | null;
   readonly error: string | null;
   readonly completion: number | null;
+  readonly timeout_ms: number | null;
+  readonly heartbeat_timeout_ms: number | null;
   readonly created_at: Date;
   readonly started_at: Date | null;
   readonly completed_at: Date | null;
@@ -207,13 +229,18 @@ interface StepRow {
   readonly blocked: string | null;
   readonly look_at: Date | null;
   readonly retry_at: Date | null;
+  readonly due_at: Date | null;
+  readonly due_clock: string | null;
+  readonly timeout_at: Date | null;
   readonly worker_id: string | null;
   readonly silent_ms: number | null;
 }
 
 const stepColumns = `s.step_id, s.path, s.iteration, s.type, s.status, s.attempt, s.fence, s.task_id,
-    s.queue, s.compensates, s.error, s.completion, s.created_at, s.started_at, s.completed_at,
-    s.awaited, s.held, s.blocked, s.look_at, s.retry_at, s.worker_id,
+    s.queue, s.priority, s.compensates, s.error, s.completion, s.timeout_ms,
+    s.heartbeat_timeout_ms, s.created_at, s.started_at, s.completed_at,
+    s.awaited, s.held, s.blocked, s.look_at, s.retry_at, s.due_at, s.due_clock, s.timeout_at,
+    s.worker_id,
     (extract(epoch from clock_timestamp() - w.beat_at) * 1000)::bigint as silent_ms`;
 
 const fromSteps = `from step_executions s left join workers w
@@ -221,11 +248,14 @@ const fromSteps = `from step_executions s left join workers w
   where s.tenant_id = $1 and s.instance_id = $2
   order by s.created_at, s.path, s.iteration`;
 
-const stepsWithOutputs = prepared("evidence_steps", `select ${stepColumns}, s.output ${fromSteps}`);
+const stepsWithOutputs = prepared(
+  "evidence_steps",
+  `select ${stepColumns}, s.input, s.output ${fromSteps}`,
+);
 
 const stepsAlone = prepared(
   "evidence_steps_alone",
-  `select ${stepColumns}, null::json as output ${fromSteps}`,
+  `select ${stepColumns}, null::json as input, null::json as output ${fromSteps}`,
 );
 
 function stepOf(row: StepRow): StepEvidence {
@@ -239,10 +269,14 @@ function stepOf(row: StepRow): StepEvidence {
     fence: row.fence,
     taskId: row.task_id,
     queue: row.queue,
+    priority: row.priority,
     compensates: row.compensates,
+    input: parseJson(row.input),
     output: parseJson(row.output),
     error: (parseJson(row.error) ?? null) as WorkflowError | null,
     completion: row.completion,
+    timeoutMs: row.timeout_ms,
+    heartbeatTimeoutMs: row.heartbeat_timeout_ms,
     createdAt: row.created_at,
     startedAt: row.started_at,
     completedAt: row.completed_at,
@@ -251,6 +285,9 @@ function stepOf(row: StepRow): StepEvidence {
     blocked: row.blocked,
     lookAt: row.look_at,
     retryAt: row.retry_at,
+    dueAt: row.due_at,
+    dueClock: row.due_clock,
+    timeoutAt: row.timeout_at,
     workerId: row.worker_id,
     silentMs: row.silent_ms,
   };
@@ -262,22 +299,31 @@ interface CommitRow {
   readonly engine_rev: number;
   readonly signals: string;
   readonly changes: string;
+  readonly entries: string;
 }
 
 const commits = prepared(
   "evidence_history",
-  `select version, at, engine_rev, signals, changes from history
+  `select version, at, engine_rev, signals, changes, entries from history
   where tenant_id = $1 and instance_id = $2
   order by version`,
 );
 
-function commitOf({ version, at, engine_rev, signals, changes }: CommitRow): CommitEvidence {
+function commitOf({
+  version,
+  at,
+  engine_rev,
+  signals,
+  changes,
+  entries,
+}: CommitRow): CommitEvidence {
   return {
     version,
     at,
     engineRev: engine_rev,
     signals: JSON.parse(signals) as CommitEvidence["signals"],
     changes: JSON.parse(changes) as CommitEvidence["changes"],
+    entries: JSON.parse(entries) as CommitEvidence["entries"],
   };
 }
 
@@ -294,6 +340,7 @@ interface WaitRow {
   readonly lookback_from: Date | null;
   readonly has_shape: boolean;
   readonly looked_back: boolean;
+  readonly held: boolean;
   readonly matched_event_id: string | null;
   readonly matched_at: Date | null;
   readonly has_event: boolean;
@@ -302,7 +349,7 @@ interface WaitRow {
 const waitsOf = prepared(
   "evidence_waits",
   `select w.path, w.iteration, w.step_id, w.purpose, w.pattern, w.event_paths,
-    w.key_hash::text as key_hash, w.deliver, w.opened_at, w.lookback_from, w.looked_back,
+    w.key_hash::text as key_hash, w.deliver, w.opened_at, w.lookback_from, w.looked_back, w.held,
     w.matched_event_id, w.matched_at, exists (select from wait_shapes h
       where h.tenant_id = w.tenant_id and h.pattern = w.pattern
         and h.event_paths = w.event_paths) as has_shape, exists (select from events e
@@ -326,6 +373,7 @@ function waitOf(row: WaitRow): WaitEvidence {
     lookbackFrom: row.lookback_from,
     hasShape: row.has_shape,
     isLookedBack: row.looked_back,
+    held: row.held,
     matchedEventId: row.matched_event_id,
     matchedAt: row.matched_at,
     hasEvent: row.has_event,
@@ -360,20 +408,21 @@ interface ChildRow {
   readonly attempt: number;
   readonly child_id: string;
   readonly workflow_id: string;
+  readonly workflow_version: number | null;
   readonly detached: boolean;
   readonly requested_at: Date;
   readonly started_at: Date | null;
   readonly status: string | null;
+  readonly created_at: Date | null;
   readonly compensating: boolean;
   readonly reported: boolean;
   readonly linked: boolean;
 }
 
-/** Of the executions that have not settled: the others have heard all that they will. */
 const childrenOf = prepared(
   "evidence_children",
-  `select c.path, c.iteration, c.attempt, c.child_id, c.workflow_id, c.detached, c.requested_at,
-    c.started_at, i.status, coalesce(i.compensation->>'status' = 'IN_PROGRESS', false) as compensating,
+  `select c.path, c.iteration, c.attempt, c.child_id, c.workflow_id, c.workflow_version, c.detached,
+    c.requested_at, c.started_at, i.status, i.created_at, coalesce(i.compensation->>'status' = 'IN_PROGRESS', false) as compensating,
     exists (select from child_signals k where k.tenant_id = c.tenant_id
       and k.instance_id = c.instance_id and k.kind = 'END' and k.child_id = c.child_id) as reported,
     coalesce(i.parent->>'instanceId' = c.instance_id::text and i.parent->>'path' = c.path
@@ -382,9 +431,6 @@ const childrenOf = prepared(
   from children c
   left join workflow_instances i on i.tenant_id = c.tenant_id and i.id = c.child_id
   where c.tenant_id = $1 and c.instance_id = $2
-    and not exists (select from step_executions s where s.tenant_id = c.tenant_id
-      and s.instance_id = c.instance_id and s.path = c.path and s.iteration = c.iteration
-      and s.completed_at is not null)
   order by c.path, c.iteration, c.attempt`,
 );
 
@@ -398,10 +444,12 @@ function childOf(row: ChildRow): ChildEvidence {
     attempt: row.attempt,
     childId: row.child_id,
     workflowId: row.workflow_id,
+    workflowVersion: row.workflow_version,
     detached: row.detached,
     requestedAt: row.requested_at,
     startedAt: row.started_at,
     status: status as InstanceStatus | null,
+    createdAt: row.created_at,
     isSettled: status !== null && terminal.includes(status) && !row.compensating,
     isReported: row.reported,
     isLinked: row.linked,

@@ -62,7 +62,8 @@ export async function restoreDeliveries(db: Db, { tenantId, instanceId }: Key): 
 const deliveries = prepared(
   "restore_deliveries",
   `with signals as (
-    select h.at, s.value as signal from history h, json_array_elements(h.signals) s
+    select h.at, s.value as signal from history h,
+      json_array_elements(case when json_typeof(h.signals) = 'array' then h.signals else '[]' end) s
     where h.tenant_id = $1 and h.instance_id = $2),
   taken as (
     select at, signal from signals where signal->>'kind' = 'eventMatched'

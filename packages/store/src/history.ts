@@ -28,11 +28,21 @@ export async function readHistory(
     at: row.at,
     engineRev: row.engine_rev,
     actor: row.actor,
-    signals: JSON.parse(row.signals) as readonly StoredSignal[],
-    changes: JSON.parse(row.changes) as Changes,
-    entries: JSON.parse(row.entries) as readonly HistoryEntry[],
+    signals: listIn(row.signals) as readonly StoredSignal[],
+    changes: (isObject(JSON.parse(row.changes)) ? JSON.parse(row.changes) : {}) as Changes,
+    entries: listIn(row.entries) as readonly HistoryEntry[],
     seq: row.seq,
   }));
+}
+
+/** What else stands there is for the consistency check to tell of; all other rows are read without it. */
+function listIn(text: string): readonly object[] {
+  const list: unknown = JSON.parse(text);
+  return Array.isArray(list) ? list.filter(isObject) : [];
+}
+
+function isObject(value: unknown): value is object {
+  return typeof value === "object" && value !== null;
 }
 
 interface StoredRow {

@@ -64,6 +64,14 @@ export {
   StoreError,
   TransactionConflictError,
 } from "./errors.ts";
+export { contentHashOf } from "./content-hash.ts";
+export {
+  countKeysWithoutInstance,
+  deleteLeftovers,
+  findFaultyDefinitions,
+  findLeftovers,
+} from "./leftovers.ts";
+export type { FaultyDefinition, Leftover } from "./leftovers.ts";
 export { readEvidence } from "./evidence.ts";
 export type { EvidenceLimits, StoredEvidence } from "./evidence.ts";
 export {
@@ -86,6 +94,11 @@ export {
   rebuildInstance,
   releaseLostStep,
   reportChildEnd,
+  restartClock,
+  restoreChild,
+  restoreHistory,
+  restoreStep,
+  restoreTimes,
 } from "./mend.ts";
 export type { SeenStep } from "./mend.ts";
 export { findWaitsTogether, markMatchedTogether, settleEvents } from "./events-together.ts";

@@ -1,5 +1,5 @@
 import { encodeFrontier, isSettled, isTerminal } from "@millrace/engine";
-import type { ChildEnd, Snapshot } from "@millrace/engine";
+import type { ChildEnd, ChildEvidence, MadeCommit, ReplayedStep, Snapshot } from "@millrace/engine";
 import { commitStatement } from "./commit/commit-statement.ts";
 import type { Commit, Key, Written } from "./commit.ts";
 import { dueColumns, dueStepOf } from "./due-step.ts";
@@ -47,13 +47,14 @@ const rebuild = prepared(
   "rebuild_instance",
   `update workflow_instances
   set version = $4, status = $5, priority = $6, variables = $7, snapshot = $8, output = $9,
-    error = $10, cancellation = $11, compensation = $12, started_at = $13, completed_at = $14
+    error = $10, cancellation = $11, compensation = $12, started_at = $13, completed_at = $14,
+    created_at = $15
   where tenant_id = $1 and id = $2 and version = $3
   returning version`,
 );
 
 function columnsOf(snapshot: Snapshot): readonly unknown[] {
-  const { version, status, priority, variables, startedAt, completedAt } = snapshot;
+  const { version, status, priority, variables, startedAt, completedAt, createdAt } = snapshot;
   const { output, error, cancellation, compensation } = snapshot;
   const values = [output, error, cancellation, compensation];
   return [
@@ -65,8 +66,139 @@ function columnsOf(snapshot: Snapshot): readonly unknown[] {
     ...values.map((value) => (value === null ? null : jsonText(value))),
     startedAt,
     completedAt,
+    createdAt,
   ];
 }
+
+/** Takes the instance's row where it still is at the version at which the damage was found. */
+const atVersion = `with i as materialized (
+    select tenant_id, id from workflow_instances
+    where tenant_id = $1 and id = $2::uuid and version = $3
+    for update)`;
+
+/** Writes what commits never change of a step's row, and when it was begun and ended. */
+export async function restoreStep(
+  db: Db,
+  { tenantId, instanceId }: Key,
+  version: number,
+  { step, createdAt }: { readonly step: ReplayedStep; readonly createdAt?: Date },
+): Promise<void> {
+  const values = [step.stepId, step.type, step.taskId, step.queue, step.priority, step.compensates];
+  await run(db, stepColumns, [
+    tenantId,
+    instanceId,
+    version,
+    step.path,
+    step.iteration,
+    ...values,
+    step.timeoutMs,
+    step.heartbeatTimeoutMs,
+    step.error && jsonText(step.error),
+    step.awaited,
+    createdAt ?? null,
+    step.startedAt,
+    step.completedAt,
+  ]);
+}
+
+const stepColumns = prepared(
+  "restore_step",
+  `${atVersion}
+  update step_executions s
+  set step_id = $6, type = $7, task_id = $8, queue = $9, priority = $10, compensates = $11,
+    timeout_ms = $12, heartbeat_timeout_ms = $13, error = $14::json, awaited = $15,
+    created_at = coalesce($16::timestamptz, s.created_at),
+    started_at = case when $9::text is null then $17::timestamptz else s.started_at end,
+    completed_at = $18
+  from i
+  where s.tenant_id = i.tenant_id and s.instance_id = i.id and s.path = $4 and s.iteration = $5`,
+);
+
+/** Writes what follows from the signals of versions beside them again. */
+export async function restoreHistory(
+  db: Db,
+  { tenantId, instanceId }: Key,
+  made: readonly MadeCommit[],
+): Promise<void> {
+  await run(db, madeCommits, [tenantId, instanceId, ...commitSource.values(made)]);
+}
+
+const commitSource = rowSource<MadeCommit>({
+  version: { type: "integer", of: ({ version }) => version },
+  changes: { type: "json", of: ({ changes }) => jsonText(changes) },
+  entries: { type: "json", of: ({ entries }) => jsonText(entries) },
+});
+
+const madeCommits = prepared(
+  "restore_history",
+  `update history h set changes = x.changes, entries = x.entries
+  from ${commitSource.from("x", 3)}
+  where h.tenant_id = $1 and h.instance_id = $2 and h.version = x.version`,
+);
+
+/** Of the instance's row. */
+export async function restoreTimes(
+  db: Db,
+  { tenantId, instanceId }: Key,
+  version: number,
+  { statusAt, updatedAt }: { readonly statusAt: Date; readonly updatedAt: Date },
+): Promise<void> {
+  await run(db, times, [tenantId, instanceId, version, statusAt, updatedAt]);
+}
+
+const times = prepared(
+  "restore_times",
+  `update workflow_instances set status_at = $4, updated_at = $5
+  where tenant_id = $1 and id = $2 and version = $3`,
+);
+
+export async function restoreChild(
+  db: Db,
+  { tenantId, instanceId }: Key,
+  version: number,
+  child: ChildEvidence,
+): Promise<void> {
+  const { childId, workflowId, workflowVersion, detached, startedAt } = child;
+  const values = [childId, workflowId, workflowVersion, detached, startedAt];
+  await run(db, childColumns, [tenantId, instanceId, version, ...values]);
+}
+
+const childColumns = prepared(
+  "restore_child",
+  `${atVersion}
+  update children c
+  set workflow_id = $5, workflow_version = $6, detached = $7, started_at = $8
+  from i
+  where c.tenant_id = i.tenant_id and c.instance_id = i.id and c.child_id = $4`,
+);
+
+/**
+ * Starts the clock of a running attempt anew, by the limits that its step sets. Where the task sets
+ * them, nothing stored says so: its worker keeps time, and writes the clock with the next progress.
+ */
+export async function restartClock(
+  db: Db,
+  { tenantId, instanceId, path, iteration, fence }: Omit<SeenStep, "workerId">,
+): Promise<void> {
+  await run(db, restart, [tenantId, instanceId, path, iteration, fence]);
+}
+
+const fromNow = (ms: string) => `statement_timestamp() + ${ms} * interval '1 ms'`;
+const newEnd = `case when timeout_ms is null then timeout_at else ${fromNow("timeout_ms")} end`;
+const newBeat = fromNow("heartbeat_timeout_ms");
+
+const restart = prepared(
+  "restart_clock",
+  `update step_executions
+  set started_at = coalesce(started_at, statement_timestamp()),
+    timeout_at = ${newEnd},
+    due_at = least(${newEnd}, ${newBeat}),
+    due_clock = case
+      when ${newBeat} < coalesce(${newEnd}, 'infinity') then 'heartbeat'
+      when ${newEnd} is not null then 'timeout' end
+  where tenant_id = $1 and instance_id = $2 and path = $3 and iteration = $4
+    and fence = $5 and status = 'RUNNING'`,
+);
 
 /** Has steps looked for at once. @returns Those that a worker may take now, for a job each. */
 export async function lookForSteps(

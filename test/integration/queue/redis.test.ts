@@ -143,7 +143,9 @@ test("steps that are to run alone go to those who take such steps, each as a job
   expect(await depth(queue)).toMatchObject({ prioritized: 2, isolated: 6 });
   expect(await known(queue, isolated)).toEqual(new Set(idsOf(isolated)));
   const pending = await queue.somePending("default", 10);
-  expect(pending.map(({ job }) => stepJobId(job))).toEqual(expect.arrayContaining(idsOf(isolated)));
+  expect(pending.flatMap(({ steps: carried }) => carried.map(stepJobId))).toEqual(
+    expect.arrayContaining(idsOf(isolated)),
+  );
 
   const seen: string[] = [];
   const [removed = "", ...left] = idsOf(isolated);

@@ -6,6 +6,7 @@ import {
   forgetEvents,
   forgetKeys,
   forgetSettled,
+  knownQueues,
   makeMissedDue,
   releasesLeft,
   nextTimerDue,
@@ -23,6 +24,7 @@ import {
   unmatchedEvents,
   waitingSchedules,
   waitsNotLookedBack,
+  workersLost,
   type DatabaseHandle,
   type Db,
 } from "@millrace/store";
@@ -125,6 +127,19 @@ test.for(questions)(
   },
 );
 
+test.for([
+  { name: "workers_lost", values: [5_000, 500] },
+  { name: "known_queues", values: [] },
+])(
+  "$name reads the workers, of which there are few, and nothing else",
+  async ({ name, values }) => {
+    const nodes = nodesOf(await planOf(name, values));
+
+    const read = nodes.flatMap((node) => node["Relation Name"] ?? []);
+    expect([...new Set(read)]).toEqual(["workers"]);
+  },
+);
+
 test("jobs are looked up by the primary key, one row each", async () => {
   const { rows } = await sql<{ instance_id: string }>`
     select instance_id from step_executions limit 100`.execute(db);
@@ -203,6 +218,8 @@ async function fill(): Promise<void> {
 
 async function askAll(): Promise<void> {
   await claimSteps(db, [claimOf(randomUUID())]);
+  await workersLost(db, 5_000, 500);
+  await knownQueues(db);
   await takeDueSteps(db, 500);
   await takeLapsedSteps(db, { lapseMs: 4_000, mostDeliveries: 5, limit: 500 });
   await overdueAttempts(db, 500);
@@ -229,6 +246,7 @@ async function askAll(): Promise<void> {
 interface PlanNode {
   readonly "Node Type": string;
   readonly "Index Name"?: string;
+  readonly "Relation Name"?: string;
   readonly "Actual Rows": number;
   readonly "Shared Hit Blocks": number;
   readonly "Shared Read Blocks": number;

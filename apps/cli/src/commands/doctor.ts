@@ -20,7 +20,8 @@ export const doctor: Command = defineCommand({
   },
   details: [
     "It can be run at any time, also with --repair: what is consistent is never touched, and what is " +
-      "repaired of an instance is in its history. With DATABASE_URL it also looks at the database itself.",
+      "repaired of an instance is in its history. With DATABASE_URL it also looks at the database itself, and at " +
+      "rows of instances that are gone.",
     "It ends with 1 where something does not work or an instance is damaged; warnings do not count.",
   ],
   examples: [
@@ -33,7 +34,8 @@ export const doctor: Command = defineCommand({
     if (instanceId !== undefined && all) {
       throw new UsageError("doctor takes --instance or --all, not both");
     }
-    const checks = [...(instanceId === undefined ? await checkDatabase(settings.databaseUrl) : [])];
+    const checks: Check[] =
+      instanceId === undefined ? [...(await checkDatabase(settings.databaseUrl, repair))] : [];
     let instances: InstanceChecks | undefined;
     try {
       if (instanceId === undefined) {

@@ -4,9 +4,13 @@ import { pendingMigrations } from "@millrace/devstack";
 import { messageOf } from "../errors.ts";
 import { withoutPassword } from "../secrets.ts";
 import type { Check } from "./check.ts";
+import { checkStorage } from "./storage.ts";
 
-/** Whether the database answers from here, and has the schema of this release. */
-export async function checkDatabase(url: string | undefined): Promise<readonly Check[]> {
+/** Whether the database answers from here, has the schema of this release, and nothing that belongs to nobody. */
+export async function checkDatabase(
+  url: string | undefined,
+  repair: boolean,
+): Promise<readonly Check[]> {
   if (url === undefined) {
     const detail = "DATABASE_URL is not set: only what the API says of the database is known";
     return [{ name: "database", status: "SKIPPED", detail }];
@@ -14,7 +18,9 @@ export async function checkDatabase(url: string | undefined): Promise<readonly C
   const shown = withoutPassword(url);
   try {
     const pending = await pendingMigrations(url);
-    return [{ name: "database", status: "OK", detail: `${shown} answers` }, migrations(pending)];
+    const answers: Check = { name: "database", status: "OK", detail: `${shown} answers` };
+    if (pending.length > 0) return [answers, migrations(pending)];
+    return [answers, migrations(pending), ...(await checkStorage(url, repair))];
   } catch (error) {
     const detail = `${shown}: ${messageOf(error)}`;
     return [{ name: "database", status: "FAILED", detail, advice: "Check DATABASE_URL." }];

@@ -4,11 +4,16 @@ import type { Evidence, Finding, StepEvidence } from "./evidence.ts";
 import { placeText } from "./place-text.ts";
 
 /** The stored steps against the definition: which there can be, where, and of which type. */
-export function checkDefinition({ definition, identity, steps }: Evidence): readonly Finding[] {
+export function checkDefinition(evidence: Evidence): readonly Finding[] {
+  const { definition, definitionIs, identity, steps } = evidence;
+  const { workflowId, workflowVersion } = identity;
+  const named = `version ${workflowVersion} of the definition "${workflowId}"`;
+  if (definitionIs === "EDITED") {
+    const message = `the document of ${named} is not the one that was registered: it has another hash`;
+    return [{ code: "DEFINITION_DIFFERS", message, where: {} }];
+  }
   if (definition === undefined) {
-    const { workflowId, workflowVersion } = identity;
-    const message = `version ${workflowVersion} of the definition "${workflowId}" is not stored`;
-    return [{ code: "DEFINITION_MISSING", message, where: {} }];
+    return [{ code: "DEFINITION_MISSING", message: `${named} is not stored`, where: {} }];
   }
   return steps.flatMap((step) => checkStep(definition, step) ?? []);
 }

@@ -1,19 +1,20 @@
 import type { LiveExecution } from "../state/snapshot.ts";
 import type { Truth } from "./check-history.ts";
 import type { ChildEvidence, Evidence, Finding } from "./evidence.ts";
-import { lateMs } from "./late.ts";
+import { lateMs, skewMs } from "./late.ts";
 import { placeText } from "./place-text.ts";
 import type { Replayed } from "./replay.ts";
 
 /** What parent and children know of one another, in both directions. */
 export function checkFamily(evidence: Evidence, { snapshot, replayed }: Truth): readonly Finding[] {
-  const { identity, parent, told, now } = evidence;
+  const { identity, parent, children, told, now } = evidence;
   if (snapshot === undefined) return [];
   const findings = Object.values(snapshot.live).flatMap((execution) =>
     execution.child === undefined
       ? []
       : (checkChild(evidence, execution, execution.child, replayed) ?? []),
   );
+  for (const child of children) findings.push(...checkChildRow(child, replayed, now));
   const left = told.filter(({ sentAt }) => now.getTime() - sentAt.getTime() > lateMs);
   if (snapshot.status !== "PAUSED") {
     for (const telling of left) {
@@ -33,6 +34,38 @@ export function checkFamily(evidence: Evidence, { snapshot, replayed }: Truth): 
   }
   return findings;
 }
+
+/** What the row of a child has from the decision that asked for it, and that it exists. */
+function checkChildRow(
+  child: ChildEvidence,
+  replayed: Replayed | undefined,
+  now: Date,
+): readonly Finding[] {
+  const { path, iteration, childId, startedAt, requestedAt, createdAt } = child;
+  const asked = replayed?.isOfThisEngine
+    ? replayed.starts.findLast((command) => command.childId === childId)
+    : undefined;
+  const wrong = givenColumns.filter((column) => asked && asked[column] !== child[column]);
+  const told = wrong.map((column) => `${column} ${child[column]}, and not ${asked?.[column]}`);
+  const isStarted =
+    startedAt !== null &&
+    startedAt.getTime() > requestedAt.getTime() - skewMs &&
+    startedAt.getTime() < now.getTime() + skewMs;
+  const isMarked = isStarted || (startedAt === null && createdAt === null);
+  if (!isMarked) told.push(`startedAt ${startedAt?.toISOString() ?? "never"}, and it exists`);
+  if (told.length === 0) return [];
+  const right = { ...child, ...asked, startedAt: isMarked ? startedAt : requestedAt };
+  return [
+    {
+      code: "CHILD_DIFFERS",
+      message: `child ${childId} of ${placeText(child)} has ${told.join("; ")}`,
+      where: { path, iteration, childId },
+      repair: { kind: "restoreChild", child: right },
+    },
+  ];
+}
+
+const givenColumns = ["workflowId", "workflowVersion", "detached"] as const;
 
 function checkChild(
   { children, told, now }: Evidence,

@@ -1,5 +1,5 @@
 import type { Snapshot } from "../state/snapshot.ts";
-import type { Evidence, Finding, Repair } from "./evidence.ts";
+import type { Evidence, Finding, MadeCommit, Repair } from "./evidence.ts";
 import { applyHistory, replay } from "./replay.ts";
 import type { Replay, Replayed } from "./replay.ts";
 import { sameStored } from "./same.ts";
@@ -33,8 +33,9 @@ export function* checkHistory(evidence: Evidence): Generator<void, CheckedHistor
     const findings = stored === undefined ? [gap, unreadable()] : [gap];
     return { findings, truth: { snapshot: stored, replayed: undefined } };
   }
-  const changed = applyHistory(evidence.identity, history);
-  const replayed = yield* replayOf(evidence);
+  const identity = { ...evidence.identity, createdAt: evidence.bornAt };
+  const changed = applyHistory(identity, history);
+  const replayed = yield* replayOf({ ...evidence, identity });
   const signalled = replayed?.kind === "replayed" ? replayed.replayed.snapshot : undefined;
   const findings: Finding[] = [];
   const ahead = changed !== undefined && changed.version !== version;
@@ -137,12 +138,26 @@ function replayFindings(
     const said = `the signals of version ${version} cannot be decided upon again: ${message}`;
     return [{ code: "REPLAY_DIFFERS", message: said, where: { version } }];
   }
-  if (replayed?.kind !== "replayed" || replayed.differsAt === undefined) return [];
-  const version = replayed.differsAt;
-  const message = changesAreWrong
-    ? `the changes stored with version ${version} are not what its signals lead to`
-    : `the signals of version ${version} lead to other changes than those stored with it`;
-  return [
-    { code: changesAreWrong ? "HISTORY_DIFFERS" : "REPLAY_DIFFERS", message, where: { version } },
-  ];
+  if (replayed?.kind !== "replayed") return [];
+  const { otherChanges, otherEntries } = replayed;
+  const [change] = otherChanges;
+  if (change !== undefined) {
+    const { version } = change;
+    if (changesAreWrong) return [historyDiffers("changes", otherChanges)];
+    const message = `the signals of version ${version} lead to other changes than those stored with it`;
+    return [{ code: "REPLAY_DIFFERS", message, where: { version } }];
+  }
+  return otherEntries.length === 0 ? [] : [historyDiffers("entries", otherEntries)];
+}
+
+/** The signals lead to what the instance is: they say what should stand beside them. */
+function historyDiffers(what: "changes" | "entries", commits: readonly MadeCommit[]): Finding {
+  const version = commits[0]?.version ?? 0;
+  const more = commits.length > 1 ? `, and of ${commits.length - 1} later ones,` : "";
+  return {
+    code: "HISTORY_DIFFERS",
+    message: `the ${what} stored with version ${version}${more} are not what its signals lead to`,
+    where: { version },
+    repair: { kind: "restoreHistory", commits },
+  };
 }

@@ -5,11 +5,8 @@ import { executionKey, isSettled } from "../state/snapshot.ts";
 import { isStepSettled } from "../state/status.ts";
 import type { Truth } from "./check-history.ts";
 import type { Evidence, Finding } from "./evidence.ts";
-import { lateMs } from "./late.ts";
+import { lateMs, skewMs } from "./late.ts";
 import { placeText } from "./place-text.ts";
-
-/** Clocks of different hosts and of the database are so far apart, at most. */
-const skewMs = 5_000;
 
 /** Times in the order in which things happen, and none in the future. */
 export function checkTimes(

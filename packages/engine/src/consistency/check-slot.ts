@@ -1,11 +1,12 @@
 import { allowedSlot } from "../decide/slot.ts";
 import type { Snapshot } from "../state/snapshot.ts";
 import type { Truth } from "./check-history.ts";
-import type { Evidence, Finding } from "./evidence.ts";
+import type { Evidence, Finding, SlotEvidence } from "./evidence.ts";
+import { skewMs } from "./late.ts";
 
 /** PROMISES P10: the place under a limit is what the instance says of it, and that is by its status. */
 export function checkSlot(
-  { slot: stored, definition }: Evidence,
+  { slot: stored, definition, deadline, now }: Evidence,
   { snapshot }: Truth,
 ): readonly Finding[] {
   if (snapshot === undefined) return [];
@@ -24,10 +25,31 @@ export function checkSlot(
     const message = `the instance ${slotText(slot)}, and no row says so`;
     return [{ code: "SLOT_MISSING", message, where: {}, repair }];
   }
+  const isQueued = stored.status === "WANTED" && slot === "WANTED";
+  const wrong = isQueued ? queueFault(stored, snapshot, deadline, now) : undefined;
+  if (wrong !== undefined) {
+    const message = `the instance waits for a slot, and its place is by ${wrong}`;
+    return [{ code: "SLOT_DIFFERS", message, where: {}, repair }];
+  }
   const fits = stored.status === slot || (stored.status === "GRANTED" && slot === "WANTED");
   if (fits && stored.request === slotRequests) return [];
   const message = `the instance ${slotText(slot)} by request ${slotRequests}, and stored is ${stored.status} by request ${stored.request}`;
   return [{ code: "SLOT_DIFFERS", message, where: {}, repair }];
+}
+
+/** By which the queue is ordered. */
+function queueFault(
+  stored: SlotEvidence,
+  { priority, slotWantedAt }: Snapshot,
+  deadline: Date | null,
+  now: Date,
+): string | undefined {
+  if (stored.priority !== priority) return `priority ${stored.priority}, not ${priority}`;
+  if (stored.deadline?.getTime() !== deadline?.getTime()) return "another deadline";
+  const wanted = stored.wantedAt.getTime();
+  const since = slotWantedAt === null ? 0 : new Date(slotWantedAt).getTime();
+  const isMoved = wanted < since - skewMs || wanted > now.getTime() + skewMs;
+  return isMoved ? `the time ${stored.wantedAt.toISOString()}` : undefined;
 }
 
 function slotText(slot: Snapshot["slot"]): string {

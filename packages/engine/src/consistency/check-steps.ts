@@ -5,9 +5,9 @@ import { executionKey } from "../state/snapshot.ts";
 import { isStepSettled } from "../state/status.ts";
 import type { StepStatus } from "../state/status.ts";
 import type { Truth } from "./check-history.ts";
-import type { Evidence, Finding, StepEvidence, Where } from "./evidence.ts";
+import type { Evidence, Finding, ReplayedStep, StepEvidence, Where } from "./evidence.ts";
 import { placeText } from "./place-text.ts";
-import type { Replayed, ReplayedStep } from "./replay.ts";
+import type { Replayed } from "./replay.ts";
 
 /** The step rows against what is live of the instance, and against what its history made of them. */
 export function checkSteps(
@@ -55,11 +55,19 @@ function checkLive(
 /** When the next attempt may start is the history's to say: a worker that takes it makes it RUNNING. */
 function checkRetry(row: StepEvidence, made: ReplayedStep | undefined): Finding | undefined {
   const { path, iteration, status, attempt, retryAt } = row;
-  const isRetry = status === "RETRYING" && made?.status === status && made.attempt === attempt;
-  if (!isRetry || retryAt === null || made.retryAt === null) return undefined;
-  if (retryAt.getTime() === made.retryAt.getTime()) return undefined;
-  const message = `${placeText(row)} is to be tried again at ${retryAt.toISOString()}, by the history at ${made.retryAt.toISOString()}`;
+  if (status !== "RETRYING") return undefined;
+  const isKnown = made?.status === status && made.attempt === attempt;
+  const isSame = isKnown
+    ? retryAt?.getTime() === made.retryAt?.getTime()
+    : retryAt !== null || row.queue === null;
+  if (isSame) return undefined;
+  const should = isKnown ? `, by the history at ${timeText(made.retryAt)}` : "";
+  const message = `${placeText(row)} is to be tried again at ${timeText(retryAt)}${should}`;
   return differs({ path, iteration }, message, made);
+}
+
+function timeText(time: Date | null): string {
+  return time?.toISOString() ?? "no time";
 }
 
 function missing(

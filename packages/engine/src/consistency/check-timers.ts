@@ -3,7 +3,7 @@ import type { Command } from "../state/decision.ts";
 import type { Snapshot, TimerKind } from "../state/snapshot.ts";
 import type { Truth } from "./check-history.ts";
 import type { Evidence, Finding, Repair, TimerEvidence } from "./evidence.ts";
-import { lateMs } from "./late.ts";
+import { lateMs, skewMs } from "./late.ts";
 import { timerKey } from "./replay.ts";
 
 type SetTimer = Extract<Command, { kind: "setTimer" }>;
@@ -107,8 +107,6 @@ function checkTimer(
 
 /** A scheduler that takes a due timer has it looked at again so much later. */
 const takenMs = 5_000;
-/** Clocks of the database before and after a failover are so far apart, at most. */
-const skewMs = 5_000;
 
 /** When a timer is looked at that would be overlooked until then. */
 function lateLook({ dueAt, lookAt }: TimerEvidence, now: Date): Date | undefined {

@@ -182,6 +182,14 @@ function checkWait(
   if (times !== undefined && known !== undefined) {
     return { code: "WAIT_DIFFERS", message: times, where, repair: openAgain(known, wait) };
   }
+  const shouldHold = snapshot.status === "PAUSED" && wait.purpose === "STEP";
+  if (wait.held !== shouldHold) {
+    const message = `the wait ${keyOf(wait)} is ${wait.held ? "" : "not "}held, and the instance ${snapshot.status}`;
+    const waits = [{ path, iteration }];
+    const kind = shouldHold ? "hold" : "letGo";
+    const commands = [{ kind, executions: [], timers: [], waits } as const];
+    return { code: "WAIT_DIFFERS", message, where, repair: { kind: "commit", commands } };
+  }
   if (wait.isLookedBack || !isLate(wait.openedAt)) return undefined;
   const message = `the wait ${keyOf(wait)} is open since ${wait.openedAt.toISOString()}`;
   return { code: "LOOKBACK_NOT_DONE", message, where, repair: { kind: "lookBack" } };

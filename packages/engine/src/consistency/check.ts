@@ -1,3 +1,4 @@
+import { checkClocks, checkInstanceTimes, checkStepColumns } from "./check-columns.ts";
 import { checkDefinition } from "./check-definition.ts";
 import { checkFamily } from "./check-family.ts";
 import { checkHistory } from "./check-history.ts";
@@ -7,7 +8,7 @@ import { checkSlot } from "./check-slot.ts";
 import { checkCompletions, checkHolders, checkProgress, checkSteps } from "./check-steps.ts";
 import { checkTimers } from "./check-timers.ts";
 import { checkWaits } from "./check-waits.ts";
-import type { Evidence, Finding } from "./evidence.ts";
+import type { Evidence, Finding, Repair } from "./evidence.ts";
 
 /**
  * Holds all that is stored of one instance side by side.
@@ -39,15 +40,27 @@ export function* checkingConsistency(
 
 /** Without a definition nothing can be decided, and so nothing committed. */
 function withoutCommit({ repair, ...finding }: Finding): Finding {
-  const isCommit = repair?.kind === "commit" || repair?.kind === "rebuild";
+  const isCommit = repair !== undefined && commits.has(repair.kind);
   return repair === undefined || isCommit ? finding : { ...finding, repair };
 }
 
+const commits: ReadonlySet<Repair["kind"]> = new Set([
+  "commit",
+  "rebuild",
+  "restoreStep",
+  "restoreHistory",
+  "restoreTimes",
+  "restoreChild",
+]);
+
 const checks: readonly ((evidence: Evidence, truth: Truth) => readonly Finding[])[] = [
   checkTimes,
+  checkInstanceTimes,
   checkProgress,
   checkCompletions,
   checkSteps,
+  checkStepColumns,
+  checkClocks,
   checkHolders,
   checkWaits,
   checkTimers,

@@ -3,7 +3,13 @@ import type { Json } from "@millrace/expressions";
 import type { Definition } from "../definition/definition.ts";
 import type { Changes, Identity } from "../state/changes.ts";
 import type { StoredSignal } from "../state/stored-signal.ts";
-import type { Command, ExecutionUpdate, Guard, NewExecution } from "../state/decision.ts";
+import type {
+  Command,
+  ExecutionUpdate,
+  Guard,
+  HistoryEntry,
+  NewExecution,
+} from "../state/decision.ts";
 import type { Snapshot, TimerKind, WorkflowError } from "../state/snapshot.ts";
 import type { InstanceStatus, StepStatus } from "../state/status.ts";
 
@@ -11,11 +17,20 @@ import type { InstanceStatus, StepStatus } from "../state/status.ts";
 export interface Evidence {
   /** The database's clock at the read. */
   readonly now: Date;
-  /** Undefined where the version that the instance is bound to is not stored. */
+  /** Undefined where there is none that can be trusted. */
   readonly definition: Definition | undefined;
+  /** Whether the version that the instance is bound to is stored, as it was registered. */
+  readonly definitionIs: "SOUND" | "MISSING" | "EDITED";
   readonly identity: Identity;
+  /** When it was created, by its id. */
+  readonly bornAt: Date;
   /** The version of the instance's row. */
   readonly version: number;
+  /** Since when the instance has its status, and of its last commit: the row's. */
+  readonly statusAt: Date;
+  readonly updatedAt: Date;
+  /** By which it waits for a slot. */
+  readonly deadline: Date | null;
   /** Undefined where what is stored of the frontier is not one. */
   readonly snapshot: Snapshot | undefined;
   readonly steps: readonly StepEvidence[];
@@ -50,10 +65,15 @@ export interface StepEvidence {
   readonly fence: number;
   readonly taskId: string | null;
   readonly queue: string | null;
+  readonly priority: number;
   readonly compensates: string | null;
+  /** Undefined: the instance's. */
+  readonly input: Json | undefined;
   readonly output: Json | undefined;
   readonly error: WorkflowError | null;
   readonly completion: number | null;
+  readonly timeoutMs: number | null;
+  readonly heartbeatTimeoutMs: number | null;
   readonly createdAt: Date;
   readonly startedAt: Date | null;
   readonly completedAt: Date | null;
@@ -63,10 +83,21 @@ export interface StepEvidence {
   /** Null: nobody looks whether its job is there. */
   readonly lookAt: Date | null;
   readonly retryAt: Date | null;
+  /** The clock of a running attempt that runs out first, its name, and the end of the attempt's own. */
+  readonly dueAt: Date | null;
+  readonly dueClock: string | null;
+  readonly timeoutAt: Date | null;
   readonly workerId: string | null;
   /** Milliseconds since its worker was heard of; null: there is no such worker. */
   readonly silentMs: number | null;
 }
+
+/** A step row as the decisions made it. */
+export type ReplayedStep = NewExecution &
+  Pick<ExecutionUpdate, "retryAt" | "awaited"> & {
+    /** Of the decision that began it. */
+    readonly insertedAt: Date;
+  };
 
 export interface WaitEvidence {
   readonly path: string;
@@ -83,6 +114,8 @@ export interface WaitEvidence {
   /** Whether events of its pattern are looked up by the paths that it is keyed by. */
   readonly hasShape: boolean;
   readonly isLookedBack: boolean;
+  /** Of a paused instance: no event may take it. */
+  readonly held: boolean;
   readonly matchedEventId: string | null;
   readonly matchedAt: Date | null;
   /** The event that took it is stored. */
@@ -106,7 +139,11 @@ export interface CommitEvidence {
   readonly engineRev: number;
   readonly signals: readonly StoredSignal[];
   readonly changes: Changes;
+  readonly entries: readonly HistoryEntry[];
 }
+
+/** What follows from the signals of a version. */
+export type MadeCommit = Pick<CommitEvidence, "version" | "changes" | "entries">;
 
 export interface ChildEvidence {
   readonly path: string;
@@ -114,11 +151,13 @@ export interface ChildEvidence {
   readonly attempt: number;
   readonly childId: string;
   readonly workflowId: string;
+  readonly workflowVersion: number | null;
   readonly detached: boolean;
   readonly requestedAt: Date;
   readonly startedAt: Date | null;
   /** Null: there is no such instance. */
   readonly status: InstanceStatus | null;
+  readonly createdAt: Date | null;
   readonly isSettled: boolean;
   /** Whether its end is under way to the parent. */
   readonly isReported: boolean;
@@ -143,6 +182,9 @@ export interface SlotEvidence {
   /** GRANTED: the instance has not taken note of it yet. */
   readonly status: "WANTED" | "GRANTED" | "HELD";
   readonly request: number;
+  readonly priority: number;
+  readonly deadline: Date | null;
+  readonly wantedAt: Date;
 }
 
 /** Where in the instance something is wrong. */
@@ -184,6 +226,18 @@ export type Repair =
       readonly attempt: number;
       readonly fence: number;
       readonly workerId: string | null;
+    }
+  /** The row of a step becomes what the history made of it. */
+  | { readonly kind: "restoreStep"; readonly step: ReplayedStep; readonly createdAt?: Date }
+  | { readonly kind: "restoreHistory"; readonly commits: readonly MadeCommit[] }
+  | { readonly kind: "restoreTimes"; readonly statusAt: Date; readonly updatedAt: Date }
+  | { readonly kind: "restoreChild"; readonly child: ChildEvidence }
+  /** The clock of a running attempt begins anew. */
+  | {
+      readonly kind: "restartClock";
+      readonly path: string;
+      readonly iteration: number;
+      readonly fence: number;
     }
   /** A half of a protocol that somebody did not come to. */
   | { readonly kind: "applyMatches" | "lookBack" | "forgetDeliveries" | "listen" }

@@ -8,18 +8,12 @@ import { applyChanges, blankSnapshot, changesBetween } from "../state/changes.ts
 import { restoredSignal, workingTimesOf } from "../state/stored-signal.ts";
 import type { Changes, Identity } from "../state/changes.ts";
 import type { StoredSignal } from "../state/stored-signal.ts";
-import type {
-  Command,
-  Decision,
-  ExecutionUpdate,
-  NewExecution,
-  NewWait,
-} from "../state/decision.ts";
+import type { Command, Decision, HistoryEntry, NewWait } from "../state/decision.ts";
 import { noReads } from "../state/reads.ts";
 import type { ExecutionRead, Reads } from "../state/reads.ts";
 import type { Snapshot } from "../state/snapshot.ts";
 import { executionKey } from "../state/snapshot.ts";
-import type { CommitEvidence } from "./evidence.ts";
+import type { CommitEvidence, MadeCommit, ReplayedStep } from "./evidence.ts";
 import { sameStored } from "./same.ts";
 
 /**
@@ -30,9 +24,6 @@ import { sameStored } from "./same.ts";
 
 type CommandOf<K extends Command["kind"]> = Extract<Command, { kind: K }>;
 
-/** A step row as the decisions made it. */
-export type ReplayedStep = NewExecution & Pick<ExecutionUpdate, "retryAt" | "awaited">;
-
 export interface ReplayedWait {
   readonly wait: NewWait;
   /** Of the decision that opened it. */
@@ -42,6 +33,8 @@ export interface ReplayedWait {
 /** What the signals lead to. */
 export interface Replayed {
   readonly snapshot: Snapshot;
+  /** Every commit is of the revision that decides here: rows are as it writes them, column by column. */
+  readonly isOfThisEngine: boolean;
   /** By execution key. */
   readonly steps: ReadonlyMap<string, ReplayedStep>;
   readonly waits: ReadonlyMap<string, ReplayedWait>;
@@ -54,8 +47,10 @@ export type Replay =
   | {
       readonly kind: "replayed";
       readonly replayed: Replayed;
-      /** The first version whose stored changes are not those of the decision. */
-      readonly differsAt: number | undefined;
+      /** Those versions whose stored changes are not those of the decision. */
+      readonly otherChanges: readonly MadeCommit[];
+      /** Those whose entries are not. */
+      readonly otherEntries: readonly MadeCommit[];
     }
   /** A commit of an earlier engine came to something else than this one would: no finding. */
   | { readonly kind: "earlierEngine"; readonly version: number }
@@ -79,24 +74,31 @@ export function* replay(
   history: readonly CommitEvidence[],
   outputOf: (executionKey: string) => Json,
 ): Generator<void, Replay, void> {
-  const world = openWorld(firstSnapshot(definition, identity, history[0]?.changes.priority ?? 0));
-  let differsAt: number | undefined;
-  for (const { version, at, engineRev: rev, signals, changes } of history) {
+  const isOfThisEngine = history.every(({ engineRev: rev }) => rev === engineRev);
+  const first = firstSnapshot(definition, identity, history[0]?.changes?.priority ?? 0);
+  const world = openWorld(first, isOfThisEngine);
+  const otherChanges: MadeCommit[] = [];
+  const otherEntries: MadeCommit[] = [];
+  for (const { version, at, engineRev: rev, signals, changes, entries } of history) {
     if (version % commitsAtOnce === 0) yield;
     const before = version === 1 ? blankSnapshot(identity) : world.snapshot;
+    let made: readonly HistoryEntry[];
     try {
-      advance(definition, world, signals, outputOf, at);
+      made = advance(definition, world, signals, outputOf, at);
     } catch (thrown) {
       if (rev !== engineRev) return { kind: "earlierEngine", version };
       const message = thrown instanceof Error ? thrown.message : String(thrown);
       return { kind: "failed", version, message };
     }
-    if (differsAt === undefined && !sameStored(changesBetween(before, world.snapshot), changes)) {
+    const decided = { version, changes: changesBetween(before, world.snapshot), entries: made };
+    if (!sameStored(decided.changes, changes)) {
       if (rev !== engineRev) return { kind: "earlierEngine", version };
-      differsAt = version;
+      otherChanges.push(decided);
     }
+    // An earlier engine told the same in other words.
+    if (rev === engineRev && !sameStored(made, entries)) otherEntries.push(decided);
   }
-  return { kind: "replayed", replayed: world, differsAt };
+  return { kind: "replayed", replayed: world, otherChanges, otherEntries };
 }
 
 /** What the changes of a history without gaps lead to; undefined where they cannot be applied. */
@@ -122,6 +124,7 @@ function firstSnapshot(definition: Definition, identity: Identity, priority: num
 /** Changed in place: a history has as many commits as the instance has steps. */
 interface World {
   snapshot: Snapshot;
+  readonly isOfThisEngine: boolean;
   readonly steps: Map<string, ReplayedStep>;
   readonly waits: Map<string, ReplayedWait>;
   readonly timers: Map<string, CommandOf<"setTimer">>;
@@ -131,9 +134,10 @@ interface World {
   readonly inputs: Map<string, Json>;
 }
 
-function openWorld(snapshot: Snapshot): World {
+function openWorld(snapshot: Snapshot, isOfThisEngine: boolean): World {
   return {
     snapshot,
+    isOfThisEngine,
     steps: new Map(),
     waits: new Map(),
     timers: new Map(),
@@ -150,7 +154,8 @@ function advance(
   stored: readonly StoredSignal[],
   outputOf: (executionKey: string) => Json,
   at: Date,
-): void {
+): readonly HistoryEntry[] {
+  if (!Array.isArray(stored)) throw new InvariantError("they are no list of signals");
   const signals = stored.map((signal) => restoredSignal(signal, outputOf));
   const observed = signals.flatMap((signal) =>
     signal.kind === "observedRunning" ? signal.executions : [],
@@ -165,6 +170,7 @@ function advance(
   if (isNeeds(decision)) throw new InvariantError("a decision needs rows that do not exist");
   if (decision.snapshot === world.snapshot) throw new InvariantError("its signals change nothing");
   commit(world, decision, at);
+  return decision.entries;
 }
 
 function claimed(read: ExecutionRead): ExecutionRead {
@@ -181,7 +187,7 @@ function commit(world: World, { snapshot, inserts, updates, commands }: Decision
   world.snapshot = snapshot;
   for (const row of inserts) {
     const key = executionKey(row.path, row.iteration);
-    putStep(world, key, { ...row, retryAt: null, awaited: false });
+    putStep(world, key, { ...row, retryAt: null, awaited: false, insertedAt: at });
     if (row.type === "MAP" && row.input !== undefined) world.inputs.set(key, row.input);
   }
   for (const update of updates) {

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import type { Evidence, StepEvidence } from "../../src/consistency/evidence.ts";
+import type { Evidence, ReplayedStep, StepEvidence } from "../../src/consistency/evidence.ts";
 import { hasOpenDeadLetter } from "../../src/decide/dead-letter.ts";
 import type { Definition } from "../../src/definition/definition.ts";
 import { advanceInMemory, memoryInstance } from "../../src/fold.ts";
@@ -20,30 +20,43 @@ export function evidenceOf(
   now: Date,
 ): Evidence {
   const { snapshot } = instance;
+  const { commits, rows } = written(definition, history, snapshot);
   return {
     now,
     definition,
+    definitionIs: "SOUND",
     identity: snapshot,
+    bornAt: snapshot.createdAt,
     version: snapshot.version,
+    statusAt:
+      commits?.findLast(({ version, changes }) => version === 1 || changes.status)?.at ?? now,
+    updatedAt: commits?.at(-1)?.at ?? now,
+    deadline: null,
     snapshot,
     steps: [...instance.executions.values()].map((row): StepEvidence => {
       const isHeld = held.has(executionKey(row.path, row.iteration));
       const isSettled = ["COMPLETED", "FAILED", "SKIPPED", "CANCELLED"].includes(row.status);
+      const made = rows.get(executionKey(row.path, row.iteration));
       const isDefined = definition.steps.get(row.stepId);
       const live = snapshot.live[executionKey(row.path, row.iteration)];
       return {
         ...row,
         type: isDefined?.type ?? "TASK",
-        taskId: null,
-        compensates: isDefined === undefined ? "a#1" : null,
-        createdAt: noon,
-        startedAt: null,
-        completedAt: isSettled ? now : null,
-        awaited: live?.phase === "AWAITED",
+        taskId: made?.taskId ?? null,
+        priority: made?.priority ?? 0,
+        compensates: isDefined === undefined ? (made?.compensates ?? "a#1") : null,
+        input: made?.input,
+        timeoutMs: made?.timeoutMs ?? null,
+        heartbeatTimeoutMs: made?.heartbeatTimeoutMs ?? null,
+        createdAt: made?.insertedAt ?? noon,
+        startedAt: made?.startedAt ?? (row.status === "RUNNING" ? now : null),
+        completedAt: made?.completedAt ?? (isSettled ? now : null),
+        awaited: made?.awaited ?? live?.phase === "AWAITED",
         held: isHeld,
         blocked: null,
         lookAt: isSettled || isHeld || row.status === "RUNNING" ? null : now,
-        retryAt: null,
+        retryAt: made?.retryAt ?? null,
+        ...clockOf(row.status, made, now),
         workerId: null,
         silentMs: 0,
       };
@@ -55,6 +68,7 @@ export function evidenceOf(
       openedAt: noon,
       hasShape: true,
       isLookedBack: true,
+      held: snapshot.status === "PAUSED" && wait.purpose === "STEP",
       matchedEventId: null,
       matchedAt: null,
       hasEvent: false,
@@ -68,8 +82,8 @@ export function evidenceOf(
       lookAt: held.has(name) ? null : dueAt,
       held: held.has(name),
     })),
-    history: commitsOf(definition, history, snapshot),
-    children: Object.values(snapshot.live).flatMap(({ path, iteration, attempt, child }) =>
+    history: commits,
+    children: Object.values(snapshot.live).flatMap(({ stepId, path, iteration, attempt, child }) =>
       child === undefined
         ? []
         : {
@@ -77,11 +91,12 @@ export function evidenceOf(
             iteration,
             attempt,
             childId: child,
-            workflowId: "child",
+            ...childOf(definition, stepId),
             detached: false,
             requestedAt: now,
             startedAt: now,
             status: "RUNNING" as const,
+            createdAt: now,
             isSettled: false,
             isReported: false,
             isLinked: true,
@@ -93,7 +108,13 @@ export function evidenceOf(
     unmatchedEvents: [],
     deliveries: 0,
     openDeadLetters: Number(hasOpenDeadLetter(snapshot)),
-    slot: snapshot.slot && { status: snapshot.slot, request: snapshot.slotRequests },
+    slot: snapshot.slot && {
+      status: snapshot.slot,
+      request: snapshot.slotRequests,
+      priority: snapshot.priority,
+      deadline: null,
+      wantedAt: now,
+    },
     hashOf,
   };
 }
@@ -101,15 +122,46 @@ export function evidenceOf(
 const hashOf = (key: readonly unknown[]) =>
   createHash("sha256").update(JSON.stringify(key)).digest("hex");
 
-function commitsOf(
+function childOf({ steps }: Definition, stepId: string) {
+  const step = steps.get(stepId);
+  if (step?.type !== "SUB_WORKFLOW") throw new Error(`step ${stepId} has no child`);
+  return { workflowId: step.workflowId, workflowVersion: step.version ?? null };
+}
+
+function clockOf(status: string, made: ReplayedStep | undefined, now: Date) {
+  const { timeoutMs = null, heartbeatTimeoutMs = null } = made ?? {};
+  const due = Math.min(timeoutMs ?? Infinity, heartbeatTimeoutMs ?? Infinity);
+  if (status !== "RUNNING" || due === Infinity) {
+    return { dueAt: null, dueClock: null, timeoutAt: null };
+  }
+  return {
+    dueAt: new Date(now.getTime() + due),
+    dueClock: due === timeoutMs ? "timeout" : "heartbeat",
+    timeoutAt: timeoutMs === null ? null : new Date(now.getTime() + timeoutMs),
+  };
+}
+
+/** Commits where the whole history is known, and the rows as they write them. */
+function written(
   definition: Definition,
   history: readonly HistoryStep[],
   { version, input }: Snapshot,
-): Evidence["history"] {
+) {
   let instance = memoryInstance(created(definition, { input }).instance.snapshot);
+  const rows = new Map<string, ReplayedStep>();
   const commits = history.map(({ at, signals }) => {
     const before = instance.snapshot;
-    ({ instance } = advanceInMemory(definition, instance, signals, at));
+    const advanced = advanceInMemory(definition, instance, signals, at);
+    ({ instance } = advanced);
+    for (const row of advanced.decision.inserts) {
+      const made = { ...row, retryAt: null, awaited: false, insertedAt: at };
+      rows.set(executionKey(row.path, row.iteration), made);
+    }
+    for (const update of advanced.decision.updates) {
+      const key = executionKey(update.path, update.iteration);
+      const made = rows.get(key);
+      if (made !== undefined) rows.set(key, { ...made, ...update });
+    }
     const from = before.version === 0 ? blankSnapshot(before) : before;
     return {
       version: instance.snapshot.version,
@@ -117,7 +169,8 @@ function commitsOf(
       engineRev,
       signals: signals.map(storedSignal),
       changes: changesBetween(from, instance.snapshot),
+      entries: advanced.decision.entries,
     };
   });
-  return commits.length === version ? commits : undefined;
+  return { commits: commits.length === version ? commits : undefined, rows };
 }

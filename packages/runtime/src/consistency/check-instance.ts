@@ -1,7 +1,7 @@
 import { setImmediate as othersFirst, setTimeout as sleep } from "node:timers/promises";
 import { checkingConsistency, sameStored } from "@millrace/engine";
 import type { Evidence, Finding } from "@millrace/engine";
-import { readEvidence } from "@millrace/store";
+import { contentHashOf, getDefinition, readEvidence } from "@millrace/store";
 import type { EvidenceLimits, Key } from "@millrace/store";
 import { InstanceNotFoundError } from "../errors.ts";
 import type { Services } from "../services.ts";
@@ -57,11 +57,8 @@ async function look(
 ): Promise<ConsistencyReport> {
   const stored = await readEvidence(services.database.db, key, limits);
   if (stored === undefined) throw new InstanceNotFoundError(key.instanceId);
-  const { isDefinitionStored, isWhole, ...rest } = stored;
-  const evidence: Evidence = {
-    ...rest,
-    definition: isDefinitionStored ? await definitionOf(services, rest) : undefined,
-  };
+  const { isWhole, ...rest } = stored;
+  const evidence: Evidence = { ...rest, ...(await definitionOf(services, rest)) };
   const rows = await checkInTurns(evidence);
   const jobs = await checkJobs(services, key, evidence);
   return {
@@ -86,7 +83,17 @@ async function checkInTurns(evidence: Evidence): Promise<readonly Finding[]> {
   }
 }
 
-async function definitionOf({ definitions }: Services, { identity }: Pick<Evidence, "identity">) {
+/** The stored document is looked at: what this process has compiled of it was read long ago. */
+async function definitionOf(
+  { database, definitions }: Services,
+  { identity }: Pick<Evidence, "identity">,
+): Promise<Pick<Evidence, "definition" | "definitionIs">> {
   const { tenantId, workflowId, workflowVersion } = identity;
-  return (await definitions.get(tenantId, workflowId, workflowVersion)).definition;
+  const stored = await getDefinition(database.db, tenantId, workflowId, workflowVersion);
+  if (stored === undefined) return { definition: undefined, definitionIs: "MISSING" };
+  if (contentHashOf(stored.document) !== stored.contentHash) {
+    return { definition: undefined, definitionIs: "EDITED" };
+  }
+  const { definition } = await definitions.get(tenantId, workflowId, workflowVersion);
+  return { definition, definitionIs: "SOUND" };
 }

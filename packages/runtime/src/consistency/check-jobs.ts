@@ -58,7 +58,7 @@ async function jobsIn({ queue }: Services, name: string): Promise<ReadonlySet<st
   if (depth === undefined || depth.active > 0 || depth.isolated > 0) return undefined;
   if (depth.waiting + depth.delayed + depth.prioritized > mostJobs) return undefined;
   const pending = await queue.somePending(name, mostJobs);
-  return new Set(pending.map(({ job }) => stepJobId(job)));
+  return new Set(pending.flatMap(({ steps }) => steps.map(stepJobId)));
 }
 
 function missing({ path, iteration, attempt, fence, workerId, queue }: StepEvidence): Finding {

@@ -9,6 +9,11 @@ import {
   rebuildInstance,
   releaseLostStep,
   reportChildEnd,
+  restartClock,
+  restoreChild,
+  restoreHistory,
+  restoreStep,
+  restoreTimes,
 } from "@millrace/store";
 import type { Commit, Key } from "@millrace/store";
 import { advance, decideLoading } from "../advance.ts";
@@ -90,6 +95,7 @@ async function mend(
     await rebuildFrom(services, key, { version, snapshot: rebuild.snapshot, signal, actor });
     return;
   }
+  for (const repair of repairs) await restore(services, key, version, repair);
   await commitRows(services, key, { version, repairs, signal, actor });
   for (const repair of repairs) await finish(services, key, actor, repair);
 }
@@ -123,6 +129,30 @@ async function rebuildFrom(
   });
 }
 
+function isRestoring({ kind }: Repair): boolean {
+  return kind.startsWith("restore");
+}
+
+/** Columns that no commit of the instance would write. */
+async function restore(
+  { database: { db } }: Services,
+  key: Key,
+  version: number,
+  repair: Repair,
+): Promise<void> {
+  switch (repair.kind) {
+    case "restoreStep":
+      return restoreStep(db, key, version, repair);
+    case "restoreHistory":
+      return restoreHistory(db, key, repair.commits);
+    case "restoreTimes":
+      return restoreTimes(db, key, version, repair);
+    case "restoreChild":
+      return restoreChild(db, key, version, repair.child);
+    default:
+  }
+}
+
 type CommitRepair = Extract<Repair, { kind: "commit" }>;
 
 async function commitRows(
@@ -131,7 +161,7 @@ async function commitRows(
   { version, repairs, signal, actor }: Mending & { readonly repairs: readonly Repair[] },
 ): Promise<void> {
   const rows = repairs.filter((repair) => repair.kind === "commit");
-  if (rows.length === 0) return;
+  if (rows.length === 0 && !repairs.some(isRestoring)) return;
   const advanced = await advance(services, key, {
     actor,
     cause: "verb",
@@ -171,6 +201,10 @@ async function finish(services: Services, key: Key, actor: string, repair: Repai
   const { db } = services.database;
   const { tenantId } = key;
   switch (repair.kind) {
+    case "restoreStep":
+      return addJobs(services, key, [repair.step]);
+    case "restartClock":
+      return restartClock(db, { ...key, ...repair });
     case "look":
       return addJobs(services, key, [repair]);
     case "release":
@@ -199,6 +233,9 @@ async function finish(services: Services, key: Key, actor: string, repair: Repai
       await deliver(services, { ...key, kind: "END", childId, sentAt });
       return;
     }
+    case "restoreHistory":
+    case "restoreTimes":
+    case "restoreChild":
     case "commit":
     case "rebuild":
   }

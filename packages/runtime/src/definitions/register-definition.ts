@@ -1,8 +1,7 @@
-import { createHash } from "node:crypto";
 import { besides, startListeners, validateDefinition } from "@millrace/engine";
 import { faultsOfInputSchema } from "@millrace/input-schema";
 import {
-  canonicalJson,
+  contentHashOf,
   getDefinition,
   registerDefinition as storeDefinition,
 } from "@millrace/store";
@@ -71,10 +70,6 @@ export async function previewDefinition(
   const created = latest?.contentHash !== contentHash;
   const version = (latest?.version ?? 0) + (created ? 1 : 0);
   return { id, version, contentHash, warnings, created };
-}
-
-function contentHashOf(document: unknown): string {
-  return createHash("sha256").update(canonicalJson(document)).digest("hex");
 }
 
 /** As `checkDefinition`, together with the workflows that it starts and the calendars that it names. @throws InvalidDefinitionError */

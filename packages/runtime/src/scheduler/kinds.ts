@@ -17,7 +17,7 @@ import {
   waitsNotLookedBack,
   workersLost,
 } from "@millrace/store";
-import type { JobOfStep, Lapsed, OverdueAttempt, SilentWorker } from "@millrace/store";
+import type { Lapsed, OverdueAttempt, SilentWorker } from "@millrace/store";
 import { advance } from "../advance.ts";
 import { handOn } from "../events/hand-on.ts";
 import { signalsOf } from "../events/inbox.ts";
@@ -169,7 +169,10 @@ export const straySlots: Kind = kind({
   },
 });
 
-/** Jobs that wait, and whose step has been settled or taken over: a look at some of them each time. */
+/**
+ * Jobs that wait and carry nothing: their step is settled, taken over or gone, or nobody here has written
+ * them. Also in queues that no worker serves any more; a look at some of them each time.
+ */
 const orphans = kind({
   name: "orphans",
   needsQueue: true,
@@ -200,25 +203,28 @@ const orphanMs = 10_000;
 /** Jobs of a queue and a state that are looked at in a round. */
 const orphanPage = 100;
 
-async function findOrphans({ database, queue, clock }: Services) {
+async function findOrphans({ database, queue, clock }: Services): Promise<readonly OrphanJob[]> {
   const before = clock.now().getTime() - orphanMs;
   const found: OrphanJob[] = [];
-  for (const name of await knownQueues(database.db)) {
+  const names = new Set([...(await knownQueues(database.db)), ...(await queue.someQueues())]);
+  for (const name of names) {
     const pending = await queue.somePending(name, orphanPage);
-    const jobs = pending.flatMap(({ jobId, job, addedAt }) =>
-      addedAt.getTime() < before ? [{ ...job, jobId, queue: name, addedAt }] : [],
+    const old = pending.filter(({ addedAt }) => addedAt.getTime() < before);
+    const carried = old.flatMap(({ jobId, steps: carries }) =>
+      carries.map((step) => ({ ...step, jobId })),
     );
-    const orphaned = new Set(await orphansAmong(database.db, jobs));
+    const orphaned = new Set(await orphansAmong(database.db, carried));
     // A bundle carries something as long as one of its steps waits for it.
-    const needed = new Set(jobs.filter((job) => !orphaned.has(job)).map(({ jobId }) => jobId));
-    const useless = jobs.filter(({ jobId }) => !needed.has(jobId));
-    found.push(...new Map(useless.map((job) => [job.jobId, job])).values());
+    const needed = new Set(carried.filter((job) => !orphaned.has(job)).map(({ jobId }) => jobId));
+    const useless = old.filter(({ jobId }) => !needed.has(jobId));
+    found.push(...useless.map(({ jobId, addedAt }) => ({ queue: name, jobId, addedAt })));
   }
   return found;
 }
 
-interface OrphanJob extends JobOfStep {
+interface OrphanJob {
   readonly queue: string;
+  readonly jobId: string;
   readonly addedAt: Date;
 }
 

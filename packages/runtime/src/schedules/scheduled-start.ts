@@ -1,6 +1,5 @@
-import { createHash } from "node:crypto";
 import type { Calendar } from "@millrace/engine";
-import { canonicalJson, createWithin, registerDefinition } from "@millrace/store";
+import { contentHashOf, createWithin, registerDefinition } from "@millrace/store";
 import type {
   Commit,
   Db,
@@ -102,7 +101,7 @@ export async function registerTask(
     name: `The task ${target.id}`,
     steps: [{ stepId: "task", type: "TASK", taskId: target.id }],
   };
-  const contentHash = createHash("sha256").update(canonicalJson(document)).digest("hex");
+  const contentHash = contentHashOf(document);
   await registerDefinition(database.db, {
     tenantId,
     id: document.id,
