@@ -1,16 +1,17 @@
 import { readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
-import { CONSISTENCY_CODES, consistencySpec, type ConsistencyCode } from "@millrace/contract";
+import {
+  CONSISTENCY_CODES,
+  consistencySpec,
+  type ConsistencyCode,
+  WHY_KINDS,
+} from "@millrace/contract";
 import { expect, test } from "vitest";
 
 const root = resolve(import.meta.dirname, "../..");
 
 test("docs/reliability.md has the table of what the consistency checker finds, word by word", () => {
-  const text = readFileSync(join(root, "docs/reliability.md"), "utf8");
-  const documented = text.split("\n").flatMap((line) => {
-    const cells = line.split("|").map((cell) => cell.trim());
-    return /^`[A-Z_]+`$/.test(cells[1] ?? "") ? [cells.slice(1, 6)] : [];
-  });
+  const documented = tableUnder("Code").map((cells) => cells.slice(0, 5));
 
   const codes = Object.keys(CONSISTENCY_CODES) as ConsistencyCode[];
   const expected = codes.map((code) => {
@@ -20,6 +21,24 @@ test("docs/reliability.md has the table of what the consistency checker finds, w
 
   expect(documented).toEqual(expected);
 });
+
+test("it has the table of what an instance can stand at, each kind once", () => {
+  const documented = tableUnder("Kind").map(([kind]) => kind);
+
+  expect(documented.toSorted()).toEqual(WHY_KINDS.map((kind) => `\`${kind}\``).toSorted());
+});
+
+/** The cells of the rows that name something in capitals, of the tables of docs/reliability.md whose first column is headed so. */
+function tableUnder(heading: string): readonly (readonly string[])[] {
+  const text = readFileSync(join(root, "docs/reliability.md"), "utf8");
+  const tables = text.split(/\n\n+/).filter((part) => part.startsWith(`| ${heading} `));
+  return tables.flatMap((table) =>
+    table.split("\n").flatMap((line) => {
+      const [, ...cells] = line.split("|").map((cell) => cell.trim());
+      return /^`[A-Z_]+`$/.test(cells[0] ?? "") ? [cells] : [];
+    }),
+  );
+}
 
 test("every code is found by some test", () => {
   const files = [

@@ -233,7 +233,7 @@ async function forOwner<T>(
 
 /** The instance is there, so that this is no 404. */
 function definitionMissing(instanceId: string, cause: WorkflowNotFoundError): ApiError {
-  const message = `the definition of instance ${instanceId} is not stored any more (${cause.message}): restore it from a backup; until then it cannot go on, and millrace doctor says what else is wrong with it`;
+  const message = `the definition of instance ${instanceId} is not stored any more (${cause.message}): restore it from a backup, since until then it cannot go on, or give it up by a cancel with shouldCompensate false; millrace doctor says what else is wrong with it`;
   return new ApiError("STATUS_CONFLICT", message, { cause });
 }
 

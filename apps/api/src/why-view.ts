@@ -5,7 +5,7 @@ import { errorView, json, time } from "./views.ts";
 
 /** Why an instance is not moving, in words and in facts. */
 export function whyView({ snapshot, at, reasons }: Why): WhyView {
-  const views = reasons.map((reason) => reasonView(reason, snapshot.status));
+  const views = reasons.map((reason) => reasonView(reason, { snapshot, at }));
   return {
     instanceId: snapshot.id,
     version: snapshot.version,
@@ -16,8 +16,14 @@ export function whyView({ snapshot, at, reasons }: Why): WhyView {
   };
 }
 
-function reasonView(reason: Reason, status: InstanceStatus): WhyReasonView {
-  const message = messageOf(reason, status);
+/** Of whom a reason is told, and when. */
+interface Asked {
+  readonly snapshot: Why["snapshot"];
+  readonly at: Date;
+}
+
+function reasonView(reason: Reason, asked: Asked): WhyReasonView {
+  const message = messageOf(reason, asked);
   switch (reason.kind) {
     case "ENDED":
       return { kind: reason.kind, message, since: time(reason.since) };
@@ -27,6 +33,18 @@ function reasonView(reason: Reason, status: InstanceStatus): WhyReasonView {
     }
     case "LIMIT":
       return { ...reason, message, since: time(reason.since) };
+    case "DEFINITION_MISSING":
+      return { kind: reason.kind, message };
+    case "QUEUE_AWAY":
+      return { kind: reason.kind, message, problem: reason.problem };
+    case "DAMAGED": {
+      const { executionId, ...rest } = reason;
+      return { ...rest, message, ...(executionId !== null && { executionId }) };
+    }
+    case "ITEMS":
+      return { ...reason, message };
+    case "CONTINUES":
+      return { ...reason, message, until: time(reason.until) };
     case "STARTS_LATER":
       return { kind: reason.kind, message, until: time(reason.until) };
     case "PAUSED": {
@@ -35,9 +53,10 @@ function reasonView(reason: Reason, status: InstanceStatus): WhyReasonView {
     }
     case "EVENT_WAIT":
     case "EVENT_TAKEN": {
-      const { pattern, condition, nearMisses, since, until, ...rest } = reason;
+      const { pattern, condition, nearMisses, since, until, workers, ...rest } = reason;
       return {
         ...rest,
+        ...(reason.kind === "EVENT_TAKEN" && { workers: [...workers] }),
         message,
         eventPattern: pattern,
         eventCondition: condition,
@@ -61,12 +80,21 @@ function reasonView(reason: Reason, status: InstanceStatus): WhyReasonView {
       return { ...reason, message, since: time(reason.since), until: time(reason.until) };
     case "RUNNING":
     case "WORKER_LOST":
-    case "AWAITED":
-      return { ...reason, message, since: time(reason.since), until: time(reason.until) };
+    case "AWAITED": {
+      const { beatAt, since, until, ...rest } = reason;
+      const times = { lastBeatAt: time(beatAt), since: time(since), until: time(until) };
+      return { ...rest, ...times, message };
+    }
     case "NO_WORKER_KNOWS_TASK":
     case "NO_WORKER_FOR_QUEUE":
     case "QUEUED":
-      return { ...reason, message, since: time(reason.since), workers: [...reason.workers] };
+      return {
+        ...reason,
+        message,
+        since: time(reason.since),
+        until: time(reason.until),
+        workers: [...reason.workers],
+      };
     case "QUEUED_ALONE": {
       const { since, workers, running } = reason;
       const lists = { workers: [...workers], running: [...running] };
@@ -80,46 +108,67 @@ function placeOf({ executionId }: { readonly executionId: string }): string {
   return executionId.replace(/#1$/, "");
 }
 
-function messageOf(reason: Reason, status: InstanceStatus): string {
+/** What is due for longer than this, nobody seems to see to. */
+const overdueMs = 10_000;
+
+function isOverdue(due: Date | string | null, at: Date): boolean {
+  return due !== null && at.getTime() - new Date(due).getTime() > overdueMs;
+}
+
+/** Where the time that a sentence ends with is long over: who should have seen to it. */
+function overdue(due: Date | string | null, at: Date): string {
+  return isOverdue(due, at)
+    ? " That is over, and no scheduler has seen to it: is one running?"
+    : "";
+}
+
+function messageOf(reason: Reason, { snapshot, at }: Asked): string {
+  const { status } = snapshot;
   switch (reason.kind) {
     case "ENDED":
       return `The instance is ${status}: nothing moves it any more.`;
     case "DEAD_LETTER":
       return deadLetterText(reason);
+    case "DEFINITION_MISSING":
+      return `The definition of the instance, version ${reason.workflowVersion} of workflow ${reason.workflowId}, is not stored any more: nothing can be decided without it. Restore it from a backup, or give the instance up by a cancel with shouldCompensate false (millrace cancel --no-compensate).`;
+    case "DAMAGED":
+      return damagedText(reason, snapshot.id);
+    case "QUEUE_AWAY":
+      return `${reason.backend === "redis" ? "Redis" : "The queue in Postgres"} takes no jobs (${reason.problem}): what is to run is stored, and waits until it does.`;
+    case "ITEMS":
+      return `${reason.queued} items of step ${placeOf(reason)} have not begun, since at most ${reason.limit} may be under way and ${reason.taken} are.`;
+    case "CONTINUES":
+      return `Step ${placeOf(reason)} goes on at ${time(reason.until) ?? "once"}, since many steps have come at once.${overdue(reason.until, at)}`;
     case "STARTS_LATER":
-      return `The instance starts at ${reason.until.toISOString()}.`;
+      return `The instance starts at ${reason.until.toISOString()}.${overdue(reason.until, at)}`;
     case "LIMIT":
       return limitText(reason);
     case "PAUSED":
-      return pausedText(reason);
+      return `${pausedText(reason)}${overdue(reason.until, at)}`;
     case "NO_WORKER_KNOWS_TASK":
       return `Step ${placeOf(reason)} waits since ${reason.since.toISOString()} for a worker that knows task ${reason.taskId}: no live worker on queue ${reason.queue} does.`;
     case "NO_WORKER_FOR_QUEUE":
       return `Step ${placeOf(reason)} is queued since ${reason.since.toISOString()}, and no live worker serves queue ${reason.queue}.`;
     case "QUEUED":
-      return queuedText(reason);
+      return queuedText(reason, at);
     case "QUEUED_ALONE":
       return aloneText(reason);
     case "RUNNING":
       return runningText(reason);
     case "WORKER_LOST":
-      return `Step ${placeOf(reason)} was taken by worker ${reason.workerId ?? "?"}, which is silent; another one takes it over.`;
+      return lostText(reason);
     case "AWAITED":
       return awaitedText(reason, status);
     case "RETRYING":
-      return `Step ${placeOf(reason)} failed${reason.error === null ? "" : ` with ${reason.error.type}`}; attempt ${reason.attempt} follows at ${time(reason.until) ?? "once"}.`;
+      return `Step ${placeOf(reason)} failed${reason.error === null ? "" : ` with ${reason.error.type}`}; attempt ${reason.attempt} follows at ${time(reason.until) ?? "once"}.${overdue(reason.until, at)}`;
     case "DELAY":
-      return `Step ${placeOf(reason)} waits until ${time(reason.until) ?? "its time"}.`;
-    case "CHILD_WORKFLOW": {
-      const { childWorkflowId, childId, childStatus, since, until } = reason;
-      const state = childStatus === null ? "about to be started" : childStatus;
-      const end = until === null ? "" : `, until ${until.toISOString()} at most`;
-      return `Step ${placeOf(reason)} waits since ${since.toISOString()} for its child ${childId} of workflow ${childWorkflowId}, which is ${state}${end}.`;
-    }
+      return `Step ${placeOf(reason)} waits until ${time(reason.until) ?? "its time"}.${overdue(reason.until, at)}`;
+    case "CHILD_WORKFLOW":
+      return childText(reason, at);
     case "EVENT_WAIT":
-      return `Step ${placeOf(reason)} waits since ${reason.since.toISOString()} for an event ${reason.pattern}${reason.filledIn === null ? "" : ` with ${reason.filledIn}`}${reason.until === null ? "" : `, until ${reason.until.toISOString()}`}.`;
+      return `Step ${placeOf(reason)} waits since ${reason.since.toISOString()} for an event ${reason.pattern}${reason.filledIn === null ? "" : ` with ${reason.filledIn}`}${reason.until === null ? "" : `, until ${reason.until.toISOString()}`}.${overdue(reason.until, at)}`;
     case "EVENT_TAKEN":
-      return `Step ${placeOf(reason)} has its event, which is about to be applied.`;
+      return `Step ${placeOf(reason)} has its event, which ${reason.workers.length === 0 ? "a worker is to apply: none is live" : "is about to be applied"}.`;
   }
 }
 
@@ -130,23 +179,69 @@ function deadLetterText({ stepId, deadLetterId, isCompensation }: ReasonOf<"DEAD
     : `Step ${stepId} killed its workers and failed the instance: retry ${letter}, or discard it to have undone what was done.`;
 }
 
-function queuedText(reason: Extract<Reason, { readonly queue: string }>): string {
-  const { queue, since, deliveries, workers } = reason;
+const missingTexts = {
+  STEP: "is under way, and its row is not stored, or says that it has ended",
+  WAIT: "waits for an event, and no wait is stored that one would find",
+  TIMER: "has a clock running, and no timer is stored that would fire",
+  CHILD: "waits for a child that is not stored",
+  SLOT: "waits for a slot, and no row says so",
+  ANY: "is not at an end, and nothing that is stored says what it waits for",
+} as const;
+
+function damagedText({ missing, executionId }: ReasonOf<"DAMAGED">, instanceId: string): string {
+  const what = executionId === null ? "The instance" : `Step ${placeOf({ executionId })}`;
+  return `${what} ${missingTexts[missing]}, so that nothing would wake it. GET /v1/instances/${instanceId}/consistency says what is damaged; millrace doctor --instance ${instanceId} --repair mends what can be mended.`;
+}
+
+function childText(reason: ReasonOf<"CHILD_WORKFLOW">, at: Date): string {
+  const { childWorkflowId, childId, childStatus, since, until } = reason;
+  const state = childStatus === null ? "about to be started" : childStatus;
+  const end = until === null ? "" : `, until ${until.toISOString()} at most`;
+  const told = childStatus !== null && isTerminalStatus(childStatus) ? toBeTold : "";
+  const isLate = childStatus === null && isOverdue(since, at);
+  const late = isLate ? " A scheduler starts it within seconds: is one running?" : "";
+  return `Step ${placeOf(reason)} waits since ${since.toISOString()} for its child ${childId} of workflow ${childWorkflowId}, which is ${state}${end}.${told}${late}`;
+}
+
+const toBeTold = " It is told of that once the child has settled.";
+
+function lostText(reason: ReasonOf<HeldKind>): string {
+  return `Step ${placeOf(reason)} was taken by worker ${reason.workerId ?? "?"}, which is silent or has ended; a scheduler gives it to another one within seconds: is one running?`;
+}
+
+function queuedText(reason: ReasonOf<QueuedKind>, at: Date): string {
+  const { queue, since, deliveries, workers, taken, limit, isBlocked, until } = reason;
   const queued =
     deliveries === 0
       ? `is queued on ${queue} since ${since.toISOString()}`
       : `is queued on ${queue} again, after ${deliveries} ${deliveries === 1 ? "run" : "runs"} that came to no end`;
   const able = workers.length === 1 ? "worker" : "workers";
-  return `Step ${placeOf(reason)} ${queued}; ${workers.length} live ${able} can take it.`;
+  const full = limit !== null && taken >= limit;
+  const busy =
+    limit === null
+      ? ""
+      : `, with ${taken} of ${limit} slots taken${full ? ": it waits for one of them" : ""}`;
+  const late = isOverdue(until, at)
+    ? ` A scheduler was to look for its job at ${time(until)}: is one running?`
+    : "";
+  const blocked = isBlocked
+    ? ` A worker that does not know task ${reason.taskId} has had it; it is offered again at ${time(until) ?? "its time"}.`
+    : "";
+  return `Step ${placeOf(reason)} ${queued}; ${workers.length} live ${able} can take it${busy}.${blocked}${late}`;
 }
 
 /** Since when is known of the first run alone. */
 function runningText(reason: ReasonOf<HeldKind>): string {
-  const { workerId, attempt, deliveries, since } = reason;
+  const { workerId, attempt, deliveries, since, beatAt, until } = reason;
   const runs = `Step ${placeOf(reason)} runs on worker ${workerId ?? "?"}`;
   const at = time(since) ?? "now";
-  if (attempt === 1 && deliveries <= 1) return `${runs} since ${at}, attempt 1.`;
-  return `${runs}, attempt ${attempt}, run ${deliveries} of it; the step first began at ${at}.`;
+  const heard = beatAt === null ? "" : ` The worker was last heard of at ${beatAt.toISOString()}.`;
+  const ends = until === null ? "" : ` The attempt has until ${until.toISOString()}.`;
+  const first = attempt === 1 && deliveries <= 1;
+  const which = first
+    ? ` since ${at}, attempt 1.`
+    : `, attempt ${attempt}, run ${deliveries} of it; the step first began at ${at}.`;
+  return `${runs}${which}${ends}${heard}`;
 }
 
 function aloneText(reason: ReasonOf<"QUEUED_ALONE">): string {
@@ -187,7 +282,8 @@ function awaitedText(reason: ReasonOf<HeldKind>, status: InstanceStatus): string
 
 function limitText({ limitKey, limit, taken, position, queued, since }: ReasonOf<"LIMIT">): string {
   if (position === null) return "The instance has been given a slot, and is about to go on.";
-  return `The instance waits since ${since.toISOString()} for a slot under limit ${limitKey}, at place ${position} of ${queued}: ${taken} of ${limit} are taken.`;
+  const free = taken < limit ? " A scheduler gives free ones out at once: is one running?" : "";
+  return `The instance waits since ${since.toISOString()} for a slot under limit ${limitKey}, at place ${position} of ${queued}: ${taken} of ${limit} are taken.${free}`;
 }
 
 function pausedText({ by, reason, since, until, error, held }: ReasonOf<"PAUSED">): string {
@@ -207,6 +303,9 @@ function pausedText({ by, reason, since, until, error, held }: ReasonOf<"PAUSED"
 
 /** Reasons of steps that a worker has. */
 type HeldKind = "RUNNING" | "WORKER_LOST" | "AWAITED";
+
+/** Reasons of steps that no worker has. */
+type QueuedKind = "NO_WORKER_KNOWS_TASK" | "NO_WORKER_FOR_QUEUE" | "QUEUED";
 
 type ReasonOf<K extends Reason["kind"]> = Extract<Reason, { kind: K }>;
 

@@ -93,6 +93,8 @@ function step(more: Partial<StepRead>): StepRead {
     workerId: null,
     awaited: false,
     blocked: null,
+    lookAt: null,
+    dueAt: null,
     progress: undefined,
     items: undefined,
     ...more,

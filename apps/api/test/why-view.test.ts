@@ -22,6 +22,21 @@ const alone = {
   running: [],
 } as const satisfies Reason;
 
+const awaited = {
+  kind: "AWAITED",
+  stepId: "charge",
+  executionId: "charge#1",
+  isCompensation: false,
+  taskId: "pay",
+  since: at,
+  deliveries: 1,
+  workerId: "w1",
+  host: null,
+  beatAt: at,
+  attempt: 1,
+  until: at,
+} as const satisfies Reason;
+
 test("a step that waits to run alone says why, and what there is to run it", () => {
   const { message, ...facts } = reasonOf(alone);
 
@@ -42,20 +57,6 @@ test("where others run in all such processes it names those of its own tenant, a
 });
 
 test("a step that is awaited says what for: a compensation, or its own, should it come to that", () => {
-  const awaited = {
-    kind: "AWAITED",
-    stepId: "charge",
-    executionId: "charge#1",
-    isCompensation: false,
-    taskId: "pay",
-    since: at,
-    deliveries: 1,
-    workerId: "w1",
-    host: null,
-    attempt: 1,
-    until: at,
-  } as const satisfies Reason;
-
   expect(reasonOf(awaited, "CANCELLED").message).toBe(
     "Step charge was running when the instance ended as CANCELLED; it is awaited until 2026-03-01T12:00:00.000Z before the compensation is planned.",
   );
@@ -67,18 +68,29 @@ test("a step that is awaited says what for: a compensation, or its own, should i
 test("a step that is run again does not claim the time of its first run, or of its first queue", () => {
   const common = { stepId: "charge", executionId: "charge#1", isCompensation: false } as const;
   const task = { ...common, taskId: "pay", since: at, deliveries: 2 };
-  const run = { ...task, workerId: "w1", host: null, attempt: 1, until: null };
+  const run = { ...task, workerId: "w1", host: null, attempt: 1, until: null, beatAt: at };
 
   expect(reasonOf({ ...run, kind: "RUNNING" }).message).toBe(
-    "Step charge runs on worker w1, attempt 1, run 2 of it; the step first began at 2026-03-01T12:00:00.000Z.",
+    "Step charge runs on worker w1, attempt 1, run 2 of it; the step first began at 2026-03-01T12:00:00.000Z. The worker was last heard of at 2026-03-01T12:00:00.000Z.",
   );
   expect(reasonOf({ ...run, kind: "RUNNING", deliveries: 1 }).message).toBe(
-    "Step charge runs on worker w1 since 2026-03-01T12:00:00.000Z, attempt 1.",
+    "Step charge runs on worker w1 since 2026-03-01T12:00:00.000Z, attempt 1. The worker was last heard of at 2026-03-01T12:00:00.000Z.",
   );
-  const queued = { ...task, kind: "QUEUED", queue: "default", workers: ["w1"] } as const;
+  const slots = { workers: ["w1"], taken: 1, limit: 2, isBlocked: false, until: at };
+  const queued = { ...task, ...slots, kind: "QUEUED", queue: "default" } as const;
   expect(reasonOf(queued).message).toBe(
-    "Step charge is queued on default again, after 2 runs that came to no end; 1 live worker can take it.",
+    "Step charge is queued on default again, after 2 runs that came to no end; 1 live worker can take it, with 1 of 2 slots taken.",
   );
+});
+
+test("a step whose worker is silent is another one's within seconds, where a scheduler runs", () => {
+  const lost = { ...awaited, kind: "WORKER_LOST", beatAt: null, until: null } as const;
+
+  expect(reasonOf(lost)).toMatchObject({
+    lastBeatAt: null,
+    message:
+      "Step charge was taken by worker w1, which is silent or has ended; a scheduler gives it to another one within seconds: is one running?",
+  });
 });
 
 test("of a step that ended its workers, and has no process, it says both", () => {

@@ -7,6 +7,9 @@ import { InstanceId, Timestamp } from "./text.ts";
 /** What an instance can stand at. */
 export const WHY_KINDS = [
   "ENDED",
+  "DEFINITION_MISSING",
+  "DAMAGED",
+  "QUEUE_AWAY",
   "STARTS_LATER",
   "LIMIT",
   "PAUSED",
@@ -19,6 +22,8 @@ export const WHY_KINDS = [
   "AWAITED",
   "RETRYING",
   "DELAY",
+  "CONTINUES",
+  "ITEMS",
   "EVENT_WAIT",
   "EVENT_TAKEN",
   "CHILD_WORKFLOW",
@@ -43,6 +48,9 @@ export const NearMissView = z
   .meta({ id: "NearMissView" });
 export type NearMissView = z.infer<typeof NearMissView>;
 
+/** What an instance waits for by its own account, and no row says. */
+export const MISSING_PARTS = ["STEP", "WAIT", "TIMER", "CHILD", "SLOT", "ANY"] as const;
+
 export const WhyReasonView = z
   .object({
     kind: z.enum(WHY_KINDS),
@@ -58,11 +66,18 @@ export const WhyReasonView = z
       .meta({ description: "live workers that could take it" }),
     workerId: z.string().nullable().optional(),
     host: z.string().nullable().optional(),
+    lastBeatAt: Timestamp.nullable().optional().meta({
+      description:
+        "of a step that a worker has: when that was last heard of; null: nobody knows it",
+    }),
     attempt: z.int().optional(),
     deliveries: z.int().optional().meta({ description: "of a task: runs of this attempt so far" }),
     error: ErrorView.nullable().optional(),
     since: Timestamp.nullable().optional(),
-    until: Timestamp.nullable().optional(),
+    until: Timestamp.nullable().optional().meta({
+      description:
+        "when what it waits for is over. QUEUED: when its job is looked for, should that be lost. RUNNING: when the clock of its attempt is over",
+    }),
     eventPattern: z.string().optional(),
     eventCondition: z.string().nullable().optional(),
     filledIn: z
@@ -83,17 +98,30 @@ export const WhyReasonView = z
       .string()
       .optional()
       .meta({ description: "LIMIT: which one, such as `type:<workflowId>`" }),
-    limit: z.int().optional().meta({ description: "LIMIT: slots that there are" }),
-    taken: z
-      .int()
-      .optional()
-      .meta({ description: "LIMIT: slots that are taken; QUEUED_ALONE: steps that run alone" }),
+    limit: z.int().nullable().optional().meta({
+      description:
+        "LIMIT: slots that there are; QUEUED: steps that these workers run at a time, null: not all of them say; ITEMS: items that may be under way",
+    }),
+    taken: z.int().optional().meta({
+      description:
+        "LIMIT: slots that are taken; QUEUED: steps that these workers run; QUEUED_ALONE: steps that run alone; ITEMS: items that are under way",
+    }),
     position: z
       .int()
       .nullable()
       .optional()
       .meta({ description: "LIMIT: place in the queue, from 1; null: it has its slot" }),
-    queued: z.int().optional().meta({ description: "LIMIT: how many wait, this one among them" }),
+    queued: z.int().optional().meta({
+      description: "LIMIT: how many wait, this one among them; ITEMS: how many have not begun",
+    }),
+    isBlocked: z.boolean().optional().meta({
+      description: "QUEUED: whether a worker has had it that could do nothing with it",
+    }),
+    problem: z.string().optional().meta({ description: "QUEUE_AWAY: what the queue answers" }),
+    missing: z.enum(MISSING_PARTS).optional().meta({
+      description:
+        "DAMAGED: what the instance waits for by its own account, and no row says; ANY: nothing that is known",
+    }),
     deaths: z
       .int()
       .optional()

@@ -9,6 +9,7 @@ export { createSnapshot } from "./decide/start.ts";
 export type { NewInstance } from "./decide/start.ts";
 export { hasOpenDeadLetter } from "./decide/dead-letter.ts";
 export { decide, isNeeds } from "./decide/decide.ts";
+export { waitPathsOf } from "./decide/open-waits.ts";
 export { isUnheldTimer } from "./decide/set-timers.ts";
 export { isHeldBack } from "./decide/slot.ts";
 export { canCancel } from "./decide/cancel.ts";

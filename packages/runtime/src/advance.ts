@@ -33,6 +33,8 @@ export interface Intent {
   readonly inbox?: boolean;
   /** What else is written in the transaction of the commit, which then takes the row first. */
   readonly within?: ((trx: Db) => Promise<void>) | undefined;
+  /** What stands for a definition that is not stored any more; without it nothing can be decided then. */
+  readonly remains?: Definition | undefined;
   /** Parts of the commit that only the caller knows: holds, carry. */
   readonly extend?: (commit: Commit, definition: Definition) => Commit;
 }
@@ -117,11 +119,10 @@ async function draft(
 ): Promise<Commit | undefined> {
   const signals = intent.signals(snapshot, inbox);
   if (signals.length === 0) return undefined;
-  const { definition } = await services.definitions.get(
-    key.tenantId,
-    snapshot.workflowId,
-    snapshot.workflowVersion,
-  );
+  const { workflowId, workflowVersion } = snapshot;
+  const definition =
+    intent.remains ??
+    (await services.definitions.get(key.tenantId, workflowId, workflowVersion)).definition;
   const at = services.clock.now();
   const { decision } = await decideLoading(db, key, definition, snapshot, signals, noReads, at);
   if (decision.snapshot === snapshot) return undefined;

@@ -13,6 +13,8 @@ export interface ChildLink extends Key {
   readonly workflowId: string;
   readonly detached: boolean;
   readonly requestedAt: Date;
+  /** Null: nobody has started it yet. */
+  readonly startedAt: Date | null;
   /** Null: it does not exist yet, or could not be started. */
   readonly status: InstanceStatus | null;
 }
@@ -48,6 +50,7 @@ function linkOf(row: ChildLinkRow): ChildLink {
     workflowId: row.workflow_id,
     detached: row.detached,
     requestedAt: row.requested_at,
+    startedAt: row.started_at,
     status: row.status as InstanceStatus | null,
   };
 }
@@ -62,6 +65,7 @@ interface ChildLinkRow {
   readonly workflow_id: string;
   readonly detached: boolean;
   readonly requested_at: Date;
+  readonly started_at: Date | null;
   readonly status: string | null;
 }
 
@@ -78,7 +82,7 @@ const links = prepared(
   from ${stepSource.from("x", 1)}
   cross join lateral (
     select c.tenant_id, c.instance_id, c.path, c.iteration, c.attempt, c.child_id, c.workflow_id,
-      c.detached, c.requested_at
+      c.detached, c.requested_at, c.started_at
     from children c
     where c.tenant_id = x.tenant_id and c.instance_id = x.instance_id and c.path = x.path
       and c.iteration = x.iteration

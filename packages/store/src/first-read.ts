@@ -38,6 +38,8 @@ export function instanceReadOf({ decision, at, create }: Commit): InstanceRead {
       workerId: null,
       awaited: false,
       blocked: null,
+      lookAt: null,
+      dueAt: null,
       progress: undefined,
       items: row.items,
       child: children.get(executionKey(row.path, row.iteration)),
@@ -83,8 +85,8 @@ function linksOf(
       if (command.kind !== "startChild") return [];
       const { path, iteration, attempt, childId, workflowId, detached } = command;
       const place = { tenantId, instanceId, path, iteration, attempt };
-      const link = { ...place, childId, workflowId, detached, requestedAt, status: null };
-      return [[executionKey(path, iteration), link]];
+      const link = { ...place, childId, workflowId, detached, requestedAt };
+      return [[executionKey(path, iteration), { ...link, startedAt: null, status: null }]];
     }),
   );
 }

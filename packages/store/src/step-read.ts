@@ -31,6 +31,10 @@ export interface StepRead {
   readonly awaited: boolean;
   /** Why no worker takes it. */
   readonly blocked: string | null;
+  /** When its job is looked for, should that be lost; null where nobody need look. */
+  readonly lookAt: Date | null;
+  /** When the clock of the attempt that runs is over. */
+  readonly dueAt: Date | null;
   readonly progress: Json | undefined;
   /** Of a SUB_WORKFLOW the latest one. */
   readonly child?: ChildLink | undefined;
@@ -61,6 +65,8 @@ export interface StepRow extends OfInstance {
   readonly worker_id: string | null;
   readonly awaited: boolean;
   readonly blocked: string | null;
+  readonly look_at: Date | null;
+  readonly due_at: Date | null;
   readonly progress: string | null;
   readonly items: string | null;
 }
@@ -73,7 +79,7 @@ export interface OfInstance {
 export const stepColumns = `s.tenant_id, s.instance_id, s.step_id, s.path, s.iteration, s.type,
     s.status, s.attempt, s.deliveries, s.lapses, s.hand_overs, s.task_id, s.queue, s.compensates, s.output::text as output,
     s.error::text as error, s.completion, s.created_at, s.started_at, s.completed_at, s.retry_at,
-    s.worker_id, s.awaited, s.blocked, s.progress::text as progress, s.items::text as items`;
+    s.worker_id, s.awaited, s.blocked, s.look_at, s.due_at, s.progress::text as progress, s.items::text as items`;
 
 export function stepReadOf(row: StepRow, children: ReadonlyMap<string, ChildLink>): StepRead {
   const [place] = childPlaceOf(row);
@@ -100,6 +106,8 @@ export function stepReadOf(row: StepRow, children: ReadonlyMap<string, ChildLink
     workerId: row.worker_id,
     awaited: row.awaited,
     blocked: row.blocked,
+    lookAt: row.look_at,
+    dueAt: row.due_at,
     progress: parseJson(row.progress),
     items: parseJson(row.items) as ItemCounts | undefined,
     child: place && children.get(placeName(place)),

@@ -268,6 +268,7 @@ export interface WorkersTable {
   readonly beat_at: GeneratedTime;
   readonly rss_bytes: Generated<number | null>;
   readonly cells: Generated<number | null>;
+  readonly concurrency: Generated<number | null>;
   readonly exit: Generated<string | null>;
 }
 

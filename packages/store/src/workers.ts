@@ -12,6 +12,8 @@ export interface WorkerEntry {
   readonly queues: readonly string[];
   /** Steps that it runs alone at a time for each of its queues, where it says so. */
   readonly cells?: number | null;
+  /** Other steps that it runs at a time, where it says so. */
+  readonly concurrency?: number | null;
 }
 
 export interface LiveWorker extends WorkerEntry {
@@ -29,6 +31,7 @@ export async function registerWorker(db: Db, worker: WorkerEntry): Promise<void>
       tasks: [...worker.tasks],
       queues: [...worker.queues],
       cells: worker.cells ?? null,
+      concurrency: worker.concurrency ?? null,
     })
     .execute();
 }
@@ -152,13 +155,14 @@ const forgetDead = prepared(
 
 export async function liveWorkers(db: Db): Promise<readonly LiveWorker[]> {
   const rows = await run<LiveRow>(db, live, []);
-  return rows.map(({ id, host, pid, tasks, queues, cells, started_at, beat_at }) => ({
+  return rows.map(({ id, host, pid, tasks, queues, cells, concurrency, started_at, beat_at }) => ({
     id,
     host,
     pid,
     tasks,
     queues,
     cells,
+    concurrency,
     startedAt: started_at,
     beatAt: beat_at,
   }));
@@ -171,13 +175,14 @@ interface LiveRow {
   readonly tasks: readonly string[];
   readonly queues: readonly string[];
   readonly cells: number | null;
+  readonly concurrency: number | null;
   readonly started_at: Date;
   readonly beat_at: Date;
 }
 
 const live = prepared(
   "live_workers",
-  `select id, host, pid, tasks, queues, cells, started_at, beat_at from workers
+  `select id, host, pid, tasks, queues, cells, concurrency, started_at, beat_at from workers
   where beat_at > clock_timestamp() - interval '${staleBeatMs} ms' and exit is null
   order by started_at, id`,
 );

@@ -15,7 +15,7 @@ afterAll(() => api.close());
 const start = (body: object, headers?: Record<string, string>) =>
   api.call("POST", "/v1/instances", body, headers);
 
-test("an instance that has lost its definition is shown, keeps no other from it, and says what to do", async () => {
+test("an instance that has lost its definition is shown, keeps no other from it, says what to do, and can be given up", async () => {
   const { id } = (await start({ workflowId: "waiting", correlationId: "lost" })).body;
   const { id: other } = (await start({ workflowId: "waiting", correlationId: "lost" })).body;
   const loses = "update workflow_instances set workflow_version = 99 where id = $1";
@@ -23,18 +23,24 @@ test("an instance that has lost its definition is shown, keeps no other from it,
 
   const list = await api.call("GET", "/v1/instances?correlationId=lost");
   const read = await api.call("GET", `/v1/instances/${id}`);
-  const refused = [
-    await api.call("POST", `/v1/instances/${id}/cancel`, {}),
-    await api.call("GET", `/v1/instances/${id}/why`),
-  ];
+  const refused = await api.call("POST", `/v1/instances/${id}/cancel`, {});
+  const why = await api.call("GET", `/v1/instances/${id}/why`);
+  const givenUp = await api.call("POST", `/v1/instances/${id}/cancel`, { shouldCompensate: false });
+  const left = CompiledQuery.raw("select from waits where instance_id = $1", [id]);
 
   const ids = list.body.items.map((each: { id: string }) => each.id);
   expect(new Set(ids)).toEqual(new Set([id, other]));
   expect([read.status, read.body.status]).toEqual([200, "WAITING_FOR_EVENT"]);
-  for (const { status, body } of refused) {
-    expect([status, body.code]).toEqual([409, "STATUS_CONFLICT"]);
-    expect(body.detail).toMatch(/definition of instance .* is not stored any more .* restore it/);
-  }
+  expect([refused.status, refused.body.code]).toEqual([409, "STATUS_CONFLICT"]);
+  const gone = /definition of .* is not stored any more.* [Rr]estore it .* shouldCompensate/;
+  expect(refused.body.detail).toMatch(gone);
+  expect(why.body.reasons).toMatchObject([
+    { kind: "DEFINITION_MISSING", message: expect.stringMatching(gone) },
+    { kind: "EVENT_WAIT", eventPattern: "paid" },
+  ]);
+  expect([givenUp.status, givenUp.body.status]).toEqual([202, "CANCELLED"]);
+  expect(givenUp.body.completedAt).not.toBeNull();
+  expect((await api.services.database.db.executeQuery(left)).rows).toEqual([]);
 });
 
 test("the same definition again is a no-op, another content the next version", async () => {

@@ -1,13 +1,22 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { freePort, migrate, openPostgres, type Postgres } from "@millrace/devstack";
+import {
+  freePort,
+  migrate,
+  openPostgres,
+  openRedis,
+  type Postgres,
+  type Redis,
+} from "@millrace/devstack";
 import { eventually } from "@millrace/testkit";
+import { Redis as Client } from "ioredis";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { echo, openTestApi, type TestApi } from "./support.ts";
 
 let folder: string;
 let postgres: Postgres | undefined;
+let redis: Redis | undefined;
 let api: TestApi | undefined;
 beforeEach(async () => {
   folder = await mkdtemp(join(tmpdir(), "millrace-api-"));
@@ -15,7 +24,8 @@ beforeEach(async () => {
 afterEach(async () => {
   await api?.close();
   await postgres?.stop();
-  [api, postgres] = [undefined, undefined];
+  await redis?.stop("kill");
+  [api, postgres, redis] = [undefined, undefined, undefined];
   await rm(folder, { recursive: true, force: true });
 });
 
@@ -26,6 +36,7 @@ test("without Redis starts and events are taken in, and readiness says what is d
   const started = await api.call("POST", "/v1/instances", { workflowId: "echo" });
   const published = await api.call("POST", "/v1/events", { pattern: "a", payload: 1 });
   const readiness = await api.call("GET", "/readyz");
+  const why = await api.call("GET", `/v1/instances/${started.body.id}/why`);
 
   expect([defined.status, started.status, published.status]).toEqual([201, 201, 202]);
   expect(readiness).toMatchObject({
@@ -35,6 +46,38 @@ test("without Redis starts and events are taken in, and readiness says what is d
       checks: { postgres: { status: "ok" }, redis: { status: "down", required: false } },
     },
   });
+  expect(why.body.reasons).toMatchObject([
+    { kind: "QUEUE_AWAY", message: expect.stringMatching(/^Redis takes no jobs \(.*\): what is/) },
+    { kind: "NO_WORKER_FOR_QUEUE" },
+  ]);
+});
+
+test("of a Redis that answers and takes no writes `why` says what it answers, and nothing once it does", async () => {
+  redis = await openRedis({ dataDir: join(folder, "redis") });
+  api = await openTestApi({ redisUrl: redis?.url ?? "" });
+  const { call } = api;
+  await call("PUT", "/v1/definitions/echo", echo);
+  const { id } = (await call("POST", "/v1/instances", { workflowId: "echo" })).body;
+  const client = new Client(redis?.url ?? "");
+  const problem = async () => {
+    const { reasons } = (await call("GET", `/v1/instances/${id}/why`)).body;
+    return reasons.find(({ kind }: { kind: string }) => kind === "QUEUE_AWAY")?.problem;
+  };
+
+  await client.config("SET", "maxmemory", "1");
+  const full = await problem();
+  await client.config("SET", "maxmemory", "0");
+  await client.replicaof("127.0.0.1", "1");
+  const replica = await problem();
+  await client.replicaof("NO", "ONE");
+  const well = await problem();
+  client.disconnect();
+
+  expect([full, replica, well]).toEqual([
+    expect.stringContaining("OOM"),
+    expect.stringContaining("READONLY"),
+    undefined,
+  ]);
 });
 
 test("while the database is away every call says so with 503, and works again once it is back", async () => {

@@ -1,6 +1,6 @@
-import { sql } from "kysely";
+import { CompiledQuery, sql } from "kysely";
 import { fileURLToPath } from "node:url";
-import { WhyView } from "@millrace/contract";
+import { type WhyReasonView, WhyView } from "@millrace/contract";
 import { eventually } from "@millrace/testkit";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { echo, openTestApi, type TestApi } from "./support.ts";
@@ -208,3 +208,212 @@ test("an instance that has ended says so; another tenant does not see it", async
   expect(await ask(body.id)).toMatchObject({ status: "COMPLETED", reasons: [{ kind: "ENDED" }] });
   expect([other.status, other.body.code]).toEqual([404, "INSTANCE_NOT_FOUND"]);
 });
+
+const damage = (missing: string) => ({ kind: "DAMAGED", missing, message: /millrace doctor/ });
+const rest = { stepId: "rest", type: "DELAY", duration: "PT1H" };
+const asleep = { type: "TASK", taskId: "sleep", input: { ms: 60_000 } };
+const child = { stepId: "child", type: "SUB_WORKFLOW", workflowId: "why_child" };
+const narrow = { stepId: "say", type: "TASK", taskId: "echo", queue: "narrow" };
+const ofInstance = "where tenant_id = 'default' and instance_id = $1";
+
+/** Whatever else an instance can stand at, and what rows that are lost, or seen to by nobody, make of it. */
+const cases: readonly {
+  readonly what: string;
+  readonly step: object;
+  readonly more?: object;
+  /** At what it stands before, whose rows are then changed. */
+  readonly first?: string;
+  readonly sql?: readonly string[];
+  readonly told: {
+    readonly kind: string;
+    readonly message?: RegExp;
+    readonly [fact: string]: unknown;
+  };
+}[] = [
+  {
+    what: "the wait is gone",
+    step: wait,
+    first: "EVENT_WAIT",
+    sql: [`delete from waits ${ofInstance}`],
+    told: { ...damage("WAIT"), executionId: "pay#1" },
+  },
+  {
+    what: "the timer is gone",
+    step: rest,
+    first: "DELAY",
+    sql: [`delete from timers ${ofInstance}`],
+    told: { ...damage("TIMER"), executionId: "rest#1" },
+  },
+  {
+    what: "the instance's own timer is gone",
+    step: rest,
+    more: { timeout: "P1D" },
+    first: "DELAY",
+    sql: [`delete from timers ${ofInstance} and kind = 'timeout'`],
+    told: damage("TIMER"),
+  },
+  {
+    what: "the step is gone",
+    step: { stepId: "odd", type: "TASK", taskId: "nobody_knows" },
+    first: "NO_WORKER_KNOWS_TASK",
+    sql: [`delete from step_executions ${ofInstance}`],
+    told: { ...damage("STEP"), executionId: "odd#1" },
+  },
+  {
+    what: "the child is not asked for any more",
+    step: child,
+    first: "CHILD_WORKFLOW",
+    sql: [`delete from children ${ofInstance}`],
+    told: { ...damage("CHILD"), executionId: "child#1" },
+  },
+  {
+    what: "the child is gone",
+    step: child,
+    first: "CHILD_WORKFLOW",
+    sql: [
+      `delete from workflow_instances where id = (select child_id from children ${ofInstance})`,
+      `update children set started_at = now() - interval '1 minute' ${ofInstance}`,
+    ],
+    told: { ...damage("CHILD"), executionId: "child#1" },
+  },
+  {
+    what: "the slot is gone",
+    step: { ...asleep, stepId: "nap" },
+    more: { concurrency: { limit: 1 } },
+    first: "LIMIT",
+    sql: [`delete from limit_slots ${ofInstance}`],
+    told: damage("SLOT"),
+  },
+  {
+    what: "nothing says what it waits for",
+    step: wait,
+    first: "EVENT_WAIT",
+    sql: [
+      `delete from waits ${ofInstance}`,
+      `delete from timers ${ofInstance}`,
+      `update workflow_instances set updated_at = now() - interval '1 hour',
+        snapshot = jsonb_set(snapshot::jsonb, '{live}', '{}')::json where id = $1`,
+    ],
+    told: damage("ANY"),
+  },
+  {
+    what: "a time that is over, and no scheduler has seen to it",
+    step: rest,
+    first: "DELAY",
+    sql: [
+      `update timers set due_at = now() - interval '1 minute', look_at = 'infinity' ${ofInstance}`,
+    ],
+    told: { kind: "DELAY", message: /no scheduler has seen to it: is one running\?$/ },
+  },
+  {
+    what: "a child that nobody has started",
+    step: child,
+    first: "CHILD_WORKFLOW",
+    sql: [
+      `delete from workflow_instances where id = (select child_id from children ${ofInstance})`,
+      `update children set started_at = null, look_at = 'infinity',
+        requested_at = now() - interval '1 minute' ${ofInstance}`,
+    ],
+    told: {
+      kind: "CHILD_WORKFLOW",
+      childStatus: null,
+      message: /starts it within seconds: is one/,
+    },
+  },
+  {
+    what: "a worker that is full",
+    step: narrow,
+    sql: [
+      `insert into workers (id, host, pid, tasks, queues, concurrency, beat_at)
+        values ($1, 'test', 1, '{echo}', '{narrow}', 1, now() + interval '1 hour')`,
+      `update step_executions set status = 'RUNNING', worker_id = $1, queue = 'full' ${ofInstance}`,
+      `insert into step_executions select (s).* from (
+        select jsonb_populate_record(s, '{"path": "again", "status": "PENDING", "worker_id": null,
+          "queue": "narrow"}') as s from step_executions s ${ofInstance}) x`,
+    ],
+    told: { kind: "QUEUED", taken: 1, limit: 1, message: /1 of 1 slots taken: it waits for one/ },
+  },
+  {
+    what: "a worker had it that does not know its task, and another one does",
+    step: { ...narrow, queue: "mixed" },
+    sql: [
+      `insert into workers (id, host, pid, tasks, queues, beat_at)
+        values ($1, 'test', 1, '{echo}', '{mixed}', now() + interval '1 hour')`,
+      `update step_executions set blocked = 'task:echo', look_at = now() + interval '5 minutes'
+        ${ofInstance}`,
+    ],
+    told: { kind: "QUEUED", isBlocked: true, limit: null, message: /does not know task echo has/ },
+  },
+  {
+    what: "the worker that runs it, and until when",
+    step: { ...asleep, stepId: "nap", timeout: "PT1M" },
+    told: {
+      kind: "RUNNING",
+      until: expect.any(String),
+      lastBeatAt: expect.any(String),
+      message: /The attempt has until .* last heard of at /,
+    },
+  },
+  {
+    what: "items that wait for others",
+    step: {
+      stepId: "each",
+      type: "MAP",
+      items: "[1, 2, 3]",
+      maxConcurrency: 1,
+      steps: [{ ...asleep, stepId: "nap" }],
+    },
+    told: {
+      kind: "ITEMS",
+      executionId: "each#1",
+      queued: 2,
+      taken: 1,
+      limit: 1,
+      message:
+        /^2 items of step each have not begun, since at most 1 may be under way and 1 are\.$/,
+    },
+  },
+];
+
+test("a table of what else an instance can stand at: each is told, and of damage what to do", async () => {
+  const steps = [{ ...rest, stepId: "wait" }];
+  await api.call("POST", "/v1/definitions", { id: "why_child", steps });
+
+  const seen = await Promise.all(
+    cases.map(async ({ what, step, more, first, sql: statements = [], told }) => {
+      const id = await standing(step, more);
+      if (first !== undefined) await reasonOf(id, first);
+      for (const text of statements) await execute(text, id);
+      const isIt = (reason: WhyReasonView) =>
+        reason.kind === told.kind && (told["missing"] ?? reason.missing) === reason.missing;
+      const view = await eventually(`${what}: ${told.kind}`, async () => {
+        const asked = await ask(id);
+        return asked.reasons.some(isIt) ? asked : undefined;
+      });
+      expect(WhyView.parse(view)).toEqual(view);
+      return view.reasons.find(isIt);
+    }),
+  );
+
+  for (const [index, { told }] of cases.entries()) {
+    const { message = /./, ...facts } = told;
+    expect(seen[index]).toMatchObject({ ...facts, message: expect.stringMatching(message) });
+  }
+}, 30_000);
+
+/** An instance of this one step. */
+async function standing(step: object, more: object = {}): Promise<string> {
+  const workflowId = `why${++made}`;
+  const definition = { id: workflowId, variables: { least: 10 }, steps: [step], ...more };
+  const { status, body: problem } = await api.call("POST", "/v1/definitions", definition);
+  expect([status, problem.errors]).toEqual([201, undefined]);
+  const start = { workflowId, input: { order: "o" } };
+  // One that takes the slot, where there is but one.
+  if ("concurrency" in more) await api.call("POST", "/v1/instances", start);
+  return (await api.call("POST", "/v1/instances", start)).body.id;
+}
+
+async function execute(text: string, id: string): Promise<void> {
+  const values = text.includes("$1") ? [id] : [];
+  await api.services.database.db.executeQuery(CompiledQuery.raw(text, values));
+}

@@ -46,7 +46,7 @@ const whySchema = {
   operationId: "getWhy",
   summary: "Ask why an instance is not moving",
   description:
-    "One reason for each thing that it stands at: a task that no live worker knows, a queue that none serves, a worker that runs it, a retry, a delay, or an event wait with its condition filled in and the last events that came close.",
+    "One reason for each thing that it stands at: a task that no live worker knows, a queue that none serves, a worker that runs it, a retry, a delay, or an event wait with its condition filled in and the last events that came close. `QUEUE_AWAY`, `DEFINITION_MISSING` and `DAMAGED` come first: they hold up what else is told. All kinds: docs/reliability.md.",
   params: InstancePath,
   querystring: NoQuery,
   response: { 200: WhyView },

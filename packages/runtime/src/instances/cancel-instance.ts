@@ -1,8 +1,11 @@
-import { canCancel } from "@millrace/engine";
+import { canCancel, compileDefinition } from "@millrace/engine";
+import type { Definition } from "@millrace/engine";
+import { readInstance } from "@millrace/store";
 import type { InstanceRead } from "@millrace/store";
-import { StatusConflictError } from "../errors.ts";
+import { InstanceNotFoundError, StatusConflictError, WorkflowNotFoundError } from "../errors.ts";
 import type { Caller, Services } from "../services.ts";
 import { intervene } from "./intervene.ts";
+import type { Verb } from "./intervene.ts";
 
 export interface CancelBody {
   readonly reason?: string | null | undefined;
@@ -14,8 +17,10 @@ export interface CancelBody {
  * Cancels at once; compensation runs beside it (CONTRACT 2). One that has FAILED is abandoned so: what was
  * not undone is undone now.
  *
+ * An instance whose definition is not stored any more can be given up, if nothing is to be undone.
+ *
  * @param ifMatch The version that the caller has seen.
- * @throws InstanceNotFoundError, StatusConflictError, PreconditionFailedError
+ * @throws InstanceNotFoundError, StatusConflictError, PreconditionFailedError, WorkflowNotFoundError
  */
 export async function cancelInstance(
   services: Services,
@@ -24,8 +29,8 @@ export async function cancelInstance(
   { reason = null, shouldCompensate = true }: CancelBody,
   ifMatch?: number,
 ): Promise<InstanceRead> {
-  const { actor } = caller;
-  return intervene(services, caller, instanceId, {
+  const { tenantId, actor } = caller;
+  const verb: Verb = {
     ifMatch,
     signals: (snapshot) => {
       if (!canCancel(snapshot)) {
@@ -33,5 +38,30 @@ export async function cancelInstance(
       }
       return [{ kind: "cancelRequested", reason, actor, shouldCompensate }];
     },
-  });
+  };
+  try {
+    return await intervene(services, caller, instanceId, verb);
+  } catch (error) {
+    if (!(error instanceof WorkflowNotFoundError) || shouldCompensate) throw error;
+    const read = await readInstance(services.database.db, { tenantId, instanceId });
+    if (read === undefined) throw new InstanceNotFoundError(instanceId);
+    return intervene(services, caller, instanceId, { ...verb, remains: remainsOf(read) });
+  }
+}
+
+/**
+ * As much of a lost definition as the rows of an instance tell: what it takes to close its waits, so that an
+ * event which was for one of them alone goes to the next, and to give back its slot.
+ */
+function remainsOf({ snapshot, waits }: InstanceRead): Definition {
+  const { workflowId, workflowVersion, slot } = snapshot;
+  const steps = waits.flatMap(({ stepId, deliver }) =>
+    stepId === null ? [] : { stepId, type: "EVENT_WAIT" as const, eventPattern: "lost", deliver },
+  );
+  const end = { stepId: "end", type: "END" as const, outcome: "CANCELLED" as const };
+  const document = { id: workflowId, steps: [...steps, end] };
+  return compileDefinition(
+    slot === null ? document : { ...document, concurrency: { limit: 1 } },
+    workflowVersion,
+  );
 }

@@ -1,4 +1,4 @@
-import type { Signal, Snapshot } from "@millrace/engine";
+import type { Definition, Signal, Snapshot } from "@millrace/engine";
 import { readInstance } from "@millrace/store";
 import type { Db, InstanceRead, MatchedWait } from "@millrace/store";
 import { advance } from "../advance.ts";
@@ -14,6 +14,8 @@ export interface Verb {
   readonly inbox?: boolean;
   /** What else is written in the transaction of the commit. */
   readonly within?: ((trx: Db) => Promise<void>) | undefined;
+  /** As of `Intent`. */
+  readonly remains?: Definition;
   /** @throws StatusConflictError */
   readonly signals: (snapshot: Snapshot, inbox: readonly MatchedWait[]) => readonly Signal[];
 }
@@ -27,7 +29,7 @@ export async function intervene(
   services: Services,
   { tenantId, actor }: Caller,
   instanceId: string,
-  { ifMatch, inbox = false, within, signals }: Verb,
+  { ifMatch, inbox = false, within, remains, signals }: Verb,
 ): Promise<InstanceRead> {
   const key = { tenantId, instanceId };
   const advanced = await advance(services, key, {
@@ -35,6 +37,7 @@ export async function intervene(
     cause: "verb",
     inbox,
     within,
+    remains,
     signals: (snapshot, matched) => {
       checkVersion(snapshot, ifMatch);
       return signals(snapshot, matched);

@@ -20,6 +20,25 @@ export type Reason =
     }
   | { readonly kind: "STARTS_LATER"; readonly until: Date }
   | {
+      /** No job can be added, so that nothing moves that waits for a worker. */
+      readonly kind: "QUEUE_AWAY";
+      readonly backend: "redis" | "postgres";
+      readonly problem: string;
+    }
+  | {
+      /** Nothing can be decided without the version that it is bound to. */
+      readonly kind: "DEFINITION_MISSING";
+      readonly workflowId: string;
+      readonly workflowVersion: number;
+    }
+  | {
+      /** What it waits for is not stored, so that nothing would wake it. */
+      readonly kind: "DAMAGED";
+      readonly missing: MissingPart;
+      /** Null: it is the instance's own. */
+      readonly executionId: string | null;
+    }
+  | {
       /** It can run, and waits for a slot under the limit of its workflow. */
       readonly kind: "LIMIT";
       readonly limitKey: string;
@@ -58,6 +77,14 @@ export type Reason =
       readonly deliveries: number;
       /** Live workers that could take it. */
       readonly workers: readonly string[];
+      /** Steps that these run now. */
+      readonly taken: number;
+      /** Those that they run at a time; null: not all of them say. */
+      readonly limit: number | null;
+      /** Whether a worker has had it that could do nothing with it. */
+      readonly isBlocked: boolean;
+      /** When its job is looked for, should that be lost or blocked. */
+      readonly until: Date | null;
     } & AtStep)
   | ({
       /** Workers have died or ended under it, so that it waits for a process of its own. */
@@ -86,12 +113,14 @@ export type Reason =
       readonly taskId: string;
       readonly workerId: string | null;
       readonly host: string | null;
+      /** When the worker was last heard of; null: nobody knows it. */
+      readonly beatAt: Date | null;
       readonly attempt: number;
       /** Runs of this attempt, this one included. */
       readonly deliveries: number;
       /** When the step first began, in whichever attempt. */
       readonly since: Date | null;
-      /** AWAITED: the end of its grace. */
+      /** When the clock of its attempt is over, if it has one; AWAITED: the end of its grace. */
       readonly until: Date | null;
     } & AtStep)
   | ({
@@ -104,6 +133,15 @@ export type Reason =
       readonly error: WorkflowError | null;
     } & AtStep)
   | ({ readonly kind: "DELAY"; readonly since: Date; readonly until: Date | null } & AtStep)
+  /** A walk over many steps was cut short, so that others have their turn. */
+  | ({ readonly kind: "CONTINUES"; readonly until: Date | null } & AtStep)
+  | ({
+      /** Items of a MAP that have not begun, since so many others are under way. */
+      readonly kind: "ITEMS";
+      readonly queued: number;
+      readonly taken: number;
+      readonly limit: number;
+    } & AtStep)
   | ({
       /** It waits for a child to settle. */
       readonly kind: "CHILD_WORKFLOW";
@@ -124,7 +162,12 @@ export type Reason =
       readonly since: Date;
       readonly until: Date | null;
       readonly nearMisses: readonly NearMiss[];
+      /** EVENT_TAKEN: live workers, any of which applies it. */
+      readonly workers: readonly string[];
     } & AtStep);
+
+/** What an instance waits for by its own account, and no row says. ANY: nothing that is known. */
+export type MissingPart = "STEP" | "WAIT" | "TIMER" | "CHILD" | "SLOT" | "ANY";
 
 /** A past event of the wait's pattern that did not satisfy it. */
 export interface NearMiss {

@@ -7,6 +7,8 @@ import type { AtStep, Reason } from "./reason.ts";
 export interface Surroundings {
   readonly at: Date;
   readonly workers: readonly LiveWorker[];
+  /** Steps that each of them runs. */
+  readonly running: ReadonlyMap<string, number>;
   /** What runs alone now, where it matters: `waitsAlone`. */
   readonly suspects: readonly Suspect[];
 }
@@ -63,7 +65,7 @@ function runningReason(
   read: InstanceRead,
   workers: readonly LiveWorker[],
 ): Reason {
-  const { workerId, awaited, attempt, deliveries, startedAt: since } = step;
+  const { workerId, awaited, attempt, deliveries, startedAt: since, dueAt: endsAt } = step;
   const worker = workers.find(({ id }) => id === workerId);
   const held = worker === undefined ? "WORKER_LOST" : "RUNNING";
   return {
@@ -72,10 +74,11 @@ function runningReason(
     taskId,
     workerId,
     host: worker?.host ?? null,
+    beatAt: worker?.beatAt ?? null,
     attempt,
     deliveries,
     since,
-    until: awaited ? dueAt(read, step, "grace") : null,
+    until: awaited ? dueAt(read, step, "grace") : endsAt,
   };
 }
 
@@ -83,7 +86,7 @@ function pendingReason(
   step: StepRead,
   taskId: string,
   read: InstanceRead,
-  { workers, suspects }: Surroundings,
+  { workers, running: steps, suspects }: Surroundings,
 ): Reason {
   const queue = step.queue ?? "default";
   const serving = workers.filter(({ queues }) => queues.includes(queue));
@@ -97,8 +100,16 @@ function pendingReason(
     deliveries: step.deliveries,
     workers: able.map(({ id }) => id),
   };
-  if (able.length === 0) return { ...common, kind: none };
-  if (!waitsAlone(step)) return { ...common, kind: "QUEUED" };
+  if (able.length === 0 || !waitsAlone(step)) {
+    return {
+      ...common,
+      kind: able.length === 0 ? none : "QUEUED",
+      taken: able.reduce((sum, { id }) => sum + (steps.get(id) ?? 0), 0),
+      limit: slotsOf(able),
+      isBlocked: step.blocked !== null,
+      until: step.lookAt,
+    };
+  }
   const running = suspects.filter((each) => each.queue === queue);
   const own = running.filter(({ tenantId }) => tenantId === read.snapshot.tenantId);
   return {
@@ -114,6 +125,12 @@ function pendingReason(
 }
 
 const suspectsShown = 5;
+
+/** Null where one of them is of a release that does not say. */
+function slotsOf(workers: readonly LiveWorker[]): number | null {
+  const known = workers.flatMap(({ concurrency }) => concurrency ?? []);
+  return known.length < workers.length ? null : known.reduce((sum, each) => sum + each, 0);
+}
 
 interface Place {
   readonly path: string;

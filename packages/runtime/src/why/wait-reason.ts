@@ -1,7 +1,7 @@
 import { explainWait, matcherOf } from "@millrace/engine";
 import type { Definition, EventFact, WaitRef } from "@millrace/engine";
 import { loadReads, recentEvents } from "@millrace/store";
-import type { InstanceRead, WaitRead } from "@millrace/store";
+import type { InstanceRead, LiveWorker, WaitRead } from "@millrace/store";
 import { answerLoading } from "../answer.ts";
 import { factOf } from "../events/satisfies.ts";
 import type { Services } from "../services.ts";
@@ -13,19 +13,27 @@ const eventsLookedAt = 100;
 
 const eventsShown = 5;
 
+/**
+ * @param definition Undefined where it is not stored any more.
+ * @param isAmongFirst Whether its condition is filled in, and held against past events.
+ */
 export async function waitReason(
   services: Services,
-  definition: Definition,
+  definition: Definition | undefined,
   read: InstanceRead,
   wait: WaitRead,
-  isExplained: boolean,
+  isAmongFirst: boolean,
+  workers: readonly LiveWorker[],
 ): Promise<Reason> {
   const { pattern, openedAt: since, matchedEventId } = wait;
   const place = { path: wait.executionPath, iteration: wait.iteration };
-  const explain = (event?: EventFact) => explained(services, definition, read, wait, event);
+  const explain: Explain | undefined =
+    definition && isAmongFirst
+      ? (event) => explained(services, definition, read, wait, event)
+      : undefined;
   const taken = matchedEventId !== null;
-  const misses = isExplained && !taken ? await nearMisses(services, read, wait, explain) : [];
-  const condition = waitCondition(definition, wait);
+  const misses = explain && !taken ? await nearMisses(services, read, wait, explain) : [];
+  const condition = definition && waitCondition(definition, wait);
   return {
     stepId: wait.stepId ?? "",
     executionId: `${wait.executionPath}#${wait.iteration}`,
@@ -33,10 +41,11 @@ export async function waitReason(
     kind: taken ? "EVENT_TAKEN" : "EVENT_WAIT",
     pattern,
     condition: condition ?? null,
-    filledIn: (isExplained ? (await explain())?.filledIn : undefined) ?? null,
+    filledIn: (await explain?.())?.filledIn ?? null,
     since,
     until: dueAt(read, place, "wait") ?? dueAt(read, place, "total"),
     nearMisses: misses,
+    workers: taken ? workers.filter(({ queues }) => queues.length > 0).map(({ id }) => id) : [],
   };
 }
 

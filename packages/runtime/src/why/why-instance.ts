@@ -1,8 +1,11 @@
-import { hasOpenDeadLetter, isSettled, isUnheldTimer } from "@millrace/engine";
-import type { Pause, Snapshot } from "@millrace/engine";
+import { executionKey, hasOpenDeadLetter, isSettled, isUnheldTimer } from "@millrace/engine";
+import type { Definition, Pause, Snapshot } from "@millrace/engine";
 import {
+  getDefinition,
+  heldCounts,
   listDeadLetters,
   liveWorkers,
+  loadInstance,
   queuePlace,
   readInstance,
   runningSuspects,
@@ -12,9 +15,11 @@ import type { InstanceRead } from "@millrace/store";
 import { InstanceNotFoundError } from "../errors.ts";
 import { limitOf } from "../instances/limit.ts";
 import type { Caller, Services } from "../services.ts";
-import type { Reason } from "./reason.ts";
 import { leastOfSuspects } from "../perform.ts";
-import { stepReason, waitsAlone } from "./step-reason.ts";
+import { damaged, missingParts } from "./missing-parts.ts";
+import type { Reason } from "./reason.ts";
+import { dueAt, stepReason, waitsAlone } from "./step-reason.ts";
+import type { Surroundings } from "./step-reason.ts";
 import { waitReason } from "./wait-reason.ts";
 
 /** Why an instance is not moving: one reason for each thing that it stands at. */
@@ -29,6 +34,8 @@ export interface Why {
 const waitsExplained = 20;
 /** Steps that run alone and are counted, where one waits to. */
 const mostSuspects = 1_000;
+/** For so long after a commit nothing need be stored that says what it waits for. */
+const silentMs = 60_000;
 
 /** @throws InstanceNotFoundError */
 export async function whyInstance(
@@ -47,30 +54,131 @@ export async function whyInstance(
   if (isSettled(snapshot)) {
     return { snapshot, at, reasons: [{ kind: "ENDED", since: snapshot.completedAt }] };
   }
-  const { workflowId, workflowVersion } = snapshot;
-  const [workers, { definition }] = await Promise.all([
+  const [workers, running, definition] = await Promise.all([
     liveWorkers(db),
-    services.definitions.get(tenantId, workflowId, workflowVersion),
+    heldCounts(db),
+    definitionOf(services, snapshot),
   ]);
   const isAlone = read.steps.some(waitsAlone);
   const suspects = isAlone ? await runningSuspects(db, leastOfSuspects, mostSuspects) : [];
-  const surroundings = { at, workers, suspects };
-  if (snapshot.pause !== null) {
-    const running = read.steps.filter(({ status }) => status === "RUNNING");
-    const reasons = running.flatMap((step) => stepReason(step, read, surroundings) ?? []);
-    return { snapshot, at, reasons: [pausedReason(read, snapshot.pause, at), ...reasons] };
-  }
+  const surroundings = { at, workers, running, suspects };
+  const stands =
+    snapshot.pause === null
+      ? await standsAt(services, definition, read, surroundings)
+      : [
+          pausedReason(read, snapshot.pause, at),
+          ...read.steps
+            .filter(({ status }) => status === "RUNNING")
+            .flatMap((step) => stepReason(step, read, surroundings) ?? []),
+        ];
+  const reasons = [
+    ...(definition === undefined ? [definitionMissing(snapshot)] : []),
+    ...missingParts(definition, read, at),
+    ...(await queueReason(services, stands)),
+    ...stands,
+  ];
+  const isSilent = at.getTime() - read.updatedAt.getTime() > silentMs;
+  if (reasons.length === 0 && isSilent) return { snapshot, at, reasons: [damaged("ANY", null)] };
+  return { snapshot, at, reasons };
+}
+
+/** Of one that is not paused. */
+async function standsAt(
+  services: Services,
+  definition: Definition | undefined,
+  read: InstanceRead,
+  surroundings: Surroundings,
+): Promise<readonly Reason[]> {
+  const { snapshot } = read;
+  const { workers } = surroundings;
   const waits = read.waits.filter(({ purpose }) => purpose === "STEP");
   const waiting = await Promise.all(
     waits.map((wait, index) =>
-      waitReason(services, definition, read, wait, index < waitsExplained),
+      waitReason(services, definition, read, wait, index < waitsExplained, workers),
     ),
   );
   const steps = read.steps
     .filter((step) => snapshot.slot !== "WANTED" || !isHeldWithoutSlot(step))
     .flatMap((step) => stepReason(step, read, surroundings) ?? []);
   const limits = await limitReason(services, snapshot);
-  return { snapshot, at, reasons: [...limits, ...startReason(read), ...steps, ...waiting] };
+  return [
+    ...limits,
+    ...startReason(read),
+    ...steps,
+    ...waiting,
+    ...cutShort(read),
+    ...(definition === undefined ? [] : itemsReason(definition, snapshot)),
+  ];
+}
+
+/** Undefined where it is not stored any more, whatever this process remembers of it. */
+async function definitionOf(
+  { database: { db }, definitions }: Services,
+  { tenantId, workflowId, workflowVersion }: Snapshot,
+): Promise<Definition | undefined> {
+  const stored = await getDefinition(db, tenantId, workflowId, workflowVersion);
+  if (stored === undefined) return undefined;
+  return (await definitions.get(tenantId, workflowId, workflowVersion)).definition;
+}
+
+function definitionMissing({ workflowId, workflowVersion }: Snapshot): Reason {
+  return { kind: "DEFINITION_MISSING", workflowId, workflowVersion };
+}
+
+/** Asked where something waits for a job: by the same probe as readiness. */
+async function queueReason(
+  { queue }: Services,
+  reasons: readonly Reason[],
+): Promise<readonly Reason[]> {
+  if (!reasons.some(({ kind }) => goesByJob.has(kind))) return [];
+  try {
+    await queue.tryWrite();
+    return [];
+  } catch (error) {
+    const problem = error instanceof Error ? error.message : String(error);
+    return [{ kind: "QUEUE_AWAY", backend: queue.backend, problem }];
+  }
+}
+
+const goesByJob: ReadonlySet<Reason["kind"]> = new Set([
+  "NO_WORKER_KNOWS_TASK",
+  "NO_WORKER_FOR_QUEUE",
+  "QUEUED",
+  "QUEUED_ALONE",
+  "EVENT_TAKEN",
+]);
+
+/** Steps at which a long walk was cut. */
+function cutShort(read: InstanceRead): readonly Reason[] {
+  return Object.values(read.snapshot.live).flatMap(({ stepId, path, iteration, phase, timers }) =>
+    phase === "READY" && timers.includes("continue")
+      ? [
+          {
+            kind: "CONTINUES" as const,
+            stepId,
+            executionId: executionKey(path, iteration),
+            isCompensation: false,
+            until: dueAt(read, { path, iteration }, "continue"),
+          },
+        ]
+      : [],
+  );
+}
+
+/** MAPs that have more items than may be under way. */
+function itemsReason({ steps }: Definition, { live }: Snapshot): readonly Reason[] {
+  const all = Object.values(live);
+  return all.flatMap(({ stepId, path, iteration, items }): readonly Reason[] => {
+    const step = steps.get(stepId);
+    const queued = items === undefined ? 0 : items.count - items.next;
+    if (queued === 0 || step?.type !== "MAP") return [];
+    const places = all.flatMap(({ within }) =>
+      within?.path === path && within.iteration === iteration ? within.at : [],
+    );
+    const executionId = executionKey(path, iteration);
+    const common = { stepId, executionId, isCompensation: false, queued };
+    return [{ ...common, kind: "ITEMS", taken: new Set(places).size, limit: step.maxConcurrency }];
+  });
 }
 
 /** No worker takes it before the instance has its slot. */
@@ -80,14 +188,18 @@ function isHeldWithoutSlot({ status }: InstanceRead["steps"][number]): boolean {
 
 async function limitReason(
   services: Services,
-  { tenantId, id, workflowId, slot }: Snapshot,
+  { tenantId, id, version, workflowId, slot }: Snapshot,
 ): Promise<readonly Reason[]> {
   if (slot !== "WANTED") return [];
   const limitKey = typeLimitKey(workflowId);
   const limit = { tenantId, limitKey };
   const { slots, queue } = await limitOf(services, limit);
   const place = await queuePlace(services.database.db, limit, id, queue);
-  if (place === undefined) return [];
+  if (place === undefined) {
+    // It may have been admitted, and have ended, since it was read.
+    const now = await loadInstance(services.database.db, { tenantId, instanceId: id });
+    return now?.version === version ? [damaged("SLOT", null)] : [];
+  }
   const { status, wantedAt: since, position, queued, taken } = place;
   const isQueued = status === "WANTED";
   return [

@@ -89,6 +89,7 @@ export async function runWorker(
     cells: program === undefined ? 1 : (options.cells ?? cellsFor(availableBytes())),
     holdings,
     submit: (commit) => persistently(log, () => services.commit(commit)),
+    concurrency,
     hasFreeSlot: () => !worker.closing && holdings.size < concurrency,
     takeEnds: shareCalls(),
     hold: (step) => holdStep(worker, step, progress),
@@ -153,7 +154,7 @@ export async function runWorker(
 }
 
 async function register(worker: WorkerState): Promise<void> {
-  const { id, registry, queues, cells, services } = worker;
+  const { id, registry, queues, cells, concurrency, services } = worker;
   const { db } = services.database;
   const tasks = [...registry.keys()];
   await registerWorker(db, {
@@ -163,6 +164,7 @@ async function register(worker: WorkerState): Promise<void> {
     tasks,
     queues,
     cells: queues.length > 0 ? cells : null,
+    concurrency: queues.length > 0 ? concurrency : null,
   });
   await unblockSteps(db, tasks);
 }

@@ -14,6 +14,8 @@ export interface WorkerState {
   readonly queues: readonly string[];
   /** Steps that it runs alone at a time for each of them. */
   readonly cells: number;
+  /** Other steps that it runs at a time. */
+  readonly concurrency: number;
   readonly holdings: Holdings;
   /** Puts a commit through, waiting out a database that is away. */
   submit(commit: Commit, attempt: number): Promise<CommitOutcome>;
