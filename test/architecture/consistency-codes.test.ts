@@ -25,7 +25,8 @@ test("docs/reliability.md has the table of what the consistency checker finds, w
 test("it has the table of what an instance can stand at, each kind once", () => {
   const documented = tableUnder("Kind").map(([kind]) => kind);
 
-  expect(documented.toSorted()).toEqual(WHY_KINDS.map((kind) => `\`${kind}\``).toSorted());
+  expect(documented).toHaveLength(WHY_KINDS.length);
+  expect(new Set(documented)).toEqual(new Set(WHY_KINDS.map((kind) => `\`${kind}\``)));
 });
 
 /** The cells of the rows that name something in capitals, of the tables of docs/reliability.md whose first column is headed so. */
