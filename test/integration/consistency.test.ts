@@ -45,7 +45,7 @@ const ended: readonly Damage["of"][] = ["chain", "fails", "retries"];
 const instances = new Map<Damage, string>();
 
 test.concurrent.each(damages)("$name: $codes", async (damage) => {
-  const { sql, codes, isRepaired } = damage;
+  const { sql, codes, says = [], isRepaired } = damage;
   const id = instances.get(damage) ?? "";
   expect((await check(id)).findings).toEqual([]);
 
@@ -55,6 +55,8 @@ test.concurrent.each(damages)("$name: $codes", async (damage) => {
 
   expect(codesOf(found)).toEqual(expect.arrayContaining([...codes]));
   expect(found.ok).toBe(false);
+  const messages = found.findings.map(({ message }) => message).join("\n");
+  expect(says.filter((each) => !messages.includes(each))).toEqual([]);
   for (const finding of found.findings) {
     expect(finding.message).toMatch(/\w/);
     expect(finding.repairable ? finding.repair : finding.advice).toMatch(/\w/);

@@ -109,6 +109,8 @@ export interface Damage {
   /** `$1` is the instance. */
   readonly sql: readonly string[];
   readonly codes: readonly ConsistencyCode[];
+  /** What the messages must name. */
+  readonly says?: readonly string[];
   readonly isRepaired: boolean;
 }
 
@@ -170,14 +172,25 @@ const history = (
 });
 
 export const damages: readonly Damage[] = [
-  step("a step is for another task", "task", "task_id = 'echo'"),
-  step("a step is for another queue", "task", "queue = 'elsewhere'"),
-  step("a step has another priority", "task", "priority = 7"),
-  step("a step is taken for one that undoes another", "task", "compensates = 'work#1'"),
-  step("a step is taken for one that a cancel awaits", "task", "awaited = true"),
-  step("the limit of a step is lost", "timed", "timeout_ms = null"),
-  step("the limit of a step is another", "timed", "timeout_ms = 1"),
-  step("the heartbeat of a step is lost", "timed", "heartbeat_timeout_ms = null"),
+  {
+    name: "a step is for another task and queue, with other limits, and undoes something",
+    of: "timed",
+    sql: [
+      `update step_executions set task_id = 'echo', queue = 'elsewhere', priority = 7, timeout_ms = null,
+        heartbeat_timeout_ms = 1, compensates = 'work#1', awaited = true where instance_id = $1`,
+    ],
+    codes: ["STEP_DIFFERS"],
+    says: [
+      "taskId",
+      "queue",
+      "priority",
+      "timeoutMs",
+      "heartbeatTimeoutMs",
+      "compensates",
+      "awaited",
+    ],
+    isRepaired: true,
+  },
   step("the time of the next attempt is lost", "retries", "retry_at = null"),
   step("a wait began a day before", "wait", "started_at = started_at - interval '1 day'"),
   step("steps ended an hour before", "chain", "completed_at = completed_at - interval '1 h'"),
@@ -186,8 +199,13 @@ export const damages: readonly Damage[] = [
   clock("the end", "timeout_at = timeout_at + interval '1 day'"),
   clock("the heartbeat's end", "due_at = timeout_at"),
   clock("the start", "started_at = null"),
-  child("a child that is awaited is taken for a detached one", "detached = true"),
-  child("a child is of another workflow", "workflow_id = 'task'"),
+  {
+    ...child(
+      "a child that is awaited is taken for a detached one of another workflow",
+      "detached = true, workflow_id = 'task', workflow_version = 9",
+    ),
+    says: ["detached", "workflowId", "workflowVersion"],
+  },
   child("that a child was started is lost", "started_at = null"),
   child("a child was started yesterday", "started_at = started_at - interval '1 day'"),
   slot("the place in the queue is by another priority", "priority = 9"),
