@@ -100,11 +100,19 @@ export function itemRows(
   return rows;
 }
 
-/** Every execution of the instance. @throws MissingReads */
+/** Every execution of the instance, in one order wherever the rows come from. @throws MissingReads */
 export function everyExecution(turn: Turn): readonly ExecutionRead[] {
   if (!turn.reads.all) throw new MissingReads([{ kind: "all" }]);
   const stored = [...turn.reads.executions].flatMap(([key, read]) => (read === null ? [] : [key]));
-  return [...new Set([...stored, ...turn.inserts.keys()])].map((key) => executionOf(turn, key));
+  return [...new Set([...stored, ...turn.inserts.keys()])]
+    .map((key) => executionOf(turn, key))
+    .toSorted(byPath);
+}
+
+/** As the store gives them. */
+function byPath(one: ExecutionRead, other: ExecutionRead): number {
+  if (one.path !== other.path) return one.path < other.path ? -1 : 1;
+  return one.iteration - other.iteration;
 }
 
 /**

@@ -376,3 +376,30 @@ test("an error that the workflow takes itself, or that no retry would mend, does
   expect(taken.snapshot.status).toBe("RUNNING");
   expect(hopeless.snapshot.status).toBe("FAILED");
 });
+
+test("a retry decides alike in whichever order the rows come: a replay has them as they began", () => {
+  const simulation = simulate(
+    define({
+      retry: { maxAttempts: 1 },
+      steps: [
+        {
+          stepId: "p",
+          type: "PARALLEL",
+          branches: [
+            { name: "a", steps: [{ stepId: "a1", ...leadingTo("a2") }, { stepId: "a2" }] },
+            { name: "b", steps: [{ stepId: "b1", ...leadingTo("b2") }, { stepId: "b2" }] },
+          ],
+        },
+      ],
+    }),
+  );
+  simulation.start();
+  simulation.succeed("a1");
+  simulation.succeed("a2");
+  simulation.succeed("b1");
+  simulation.fail("b2");
+
+  retry(simulation);
+
+  expect(simulation.snapshot.countedSteps).toEqual(["p.a.a1", "p.a.a2", "p.b.b1"]);
+});

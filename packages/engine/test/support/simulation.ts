@@ -397,7 +397,8 @@ function withoutLargeOutputs(stored: Reads): Reads {
   return {
     ...stored,
     latest: new Map([...latest].map(trim)),
-    executions: new Map([...executions].map(trim)),
+    // In another order than that in which they began.
+    executions: new Map([...executions].map(trim).toSorted(([a], [b]) => (a < b ? -1 : 1))),
     all: true,
   };
 }
