@@ -19,6 +19,8 @@ export const checkCancels: Check = (evidence) => {
 
 /** Between claiming a step and its first word to the ledger, on a machine that is busy. */
 const onItsWayMs = 5_000;
+/** What a run says goes by several connections: that it was aborted may be heard before that it runs. */
+const overtakingMs = 1_000;
 /** For the rows to tell what pub/sub could not, beyond whatever fault is going on. */
 const toldWithinMs = 15_000;
 
@@ -52,14 +54,17 @@ function movedOnAfter(evidence: Evidence, cancelledAt: number): readonly Finding
 function notTold(evidence: Evidence, cancelledAt: number): readonly Finding[] {
   return evidence.told.flatMap((run): readonly Finding[] => {
     if (run.kind !== "run" || run.step.startsWith("undo_") || run.at > cancelledAt) return [];
-    const later = evidence.told.filter(
-      (entry) => entry.seq > run.seq && entry.key === run.key && entry.pid === run.pid,
+    const beside = evidence.told.filter(
+      (entry) => entry.key === run.key && entry.pid === run.pid && entry.at > run.at - overtakingMs,
     );
-    const isOver = later.some(
-      ({ kind, at }) =>
-        (kind === "outcome" || kind === "failed") && at < cancelledAt + toldWithinMs,
+    const isOver = beside.some(
+      ({ kind, at, seq }) =>
+        (kind === "outcome" || kind === "failed") &&
+        seq > run.seq &&
+        at < cancelledAt + toldWithinMs,
     );
-    if (isOver || later.some(({ kind }) => kind === "aborted") || hasDied(evidence, run)) return [];
+    if (isOver || beside.some(({ kind }) => kind === "aborted") || hasDied(evidence, run))
+      return [];
     return [["P11", `${run.step} ran when the cancel came, and was never told`]];
   });
 }

@@ -2,7 +2,7 @@ import type { Expression } from "@millrace/expressions";
 import { implies, isContradiction, overlapOf } from "@millrace/expressions";
 import { fieldsOf, itemsOf } from "./outline.ts";
 import type { ProblemList } from "./problem.ts";
-import { knownValue } from "./values.ts";
+import { knownTruth } from "./values.ts";
 
 /** One of the ways out of a step of which the first true one is taken. */
 interface Way {
@@ -97,9 +97,4 @@ function warnOfOverlap(way: Way, near: readonly Way[], list: ProblemList): void 
     list.warn(way.at, "OVERLAPPING", message);
     return;
   }
-}
-
-function knownTruth(condition: Expression): boolean | undefined {
-  const known = knownValue(condition);
-  return known && Boolean(known.value);
 }

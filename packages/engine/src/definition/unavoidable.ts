@@ -1,5 +1,5 @@
 import type { Outline, StepOutline } from "./outline.ts";
-import { knownValue, readItems } from "./values.ts";
+import { knownTruth, knownValue, readCondition, readItems } from "./values.ts";
 
 /**
  * Whether each run that comes to a good end runs the step, whatever its input: no way leads past it, and it
@@ -8,10 +8,16 @@ import { knownValue, readItems } from "./values.ts";
  * @param step Of the outline.
  */
 export function isUnavoidable(outline: Outline, step: StepOutline): boolean {
-  if (step.fields["condition"] !== undefined || hasWayPast(outline, step)) return false;
+  if (mayBeSkipped(step.fields["condition"]) || hasWayPast(outline, step)) return false;
   const parent = step.parent === undefined ? undefined : outline.steps[step.parent];
   if (parent === undefined) return true;
   return waitsForAll(parent) && isUnavoidable(outline, parent);
+}
+
+function mayBeSkipped(condition: unknown): boolean {
+  if (typeof condition !== "string") return condition !== undefined;
+  const { value } = readCondition(condition);
+  return value === undefined || knownTruth(value) !== true;
 }
 
 function waitsForAll({ type, fields: { join, items, tolerate } }: StepOutline): boolean {

@@ -304,6 +304,12 @@ export function knownValue(
   return outcome instanceof ExpressionError ? undefined : outcome;
 }
 
+/** Whether a condition that reads nothing holds; undefined as with `knownValue`. */
+export function knownTruth(condition: Expression): boolean | undefined {
+  const known = knownValue(condition);
+  return known && Boolean(known.value);
+}
+
 /**
  * What becomes of an expression that reads nothing, each time; undefined for any other, and for one
  * that costs much: a document has room for tens of thousands.
