@@ -45,7 +45,6 @@ function followed(
   own: readonly Guards[],
 ): readonly (Guards | undefined)[] {
   const { steps, byId } = outline;
-
   const indexOf = new Map(steps.map((step, index) => [step, index]));
   const entered: (Guards | undefined)[] = steps.map(() => undefined);
   const queue: number[] = [];
@@ -111,7 +110,8 @@ function waysOf({ fields, path, edges }: StepOutline, names: Names): readonly Gu
     const inStep = at.slice(path.length);
     const group = inStep.split("/", 2).join("/").replace("/choices", "/default");
     const before = failed.get(group) ?? noGuards;
-    if (kind === "default") return before;
+    // One that its own condition skips goes on by its default without having asked any other.
+    if (kind === "default") return fields["condition"] === undefined ? before : noGuards;
     const when = textOf(fieldsOf(valueAt(inStep.slice(0, -"/to".length), fields))["when"]);
     failed.set(group, withBoth(before, guardsOfCondition(when, false, names)));
     return withBoth(before, guardsOfCondition(when, true, names));

@@ -552,6 +552,28 @@ describe("a warning", () => {
     }
   });
 
+  test("is not given for what a step may read that is skipped past what it asks of types", () => {
+    const steps = [
+      task("a", undefined, {
+        condition: "input.go",
+        transitions: {
+          conditions: [{ when: "type(input.x) !== 'array'", to: "b" }],
+          default: "c",
+        },
+      }),
+      task("b"),
+      task("c", undefined, { input: { x: "${ upper(input.x) }" } }),
+    ];
+
+    expect(validateDefinition({ id: "skipped", steps })).toMatchObject({
+      warnings: [],
+      document: {},
+    });
+    const [{ condition: _, ...asked } = {}, ...rest] = steps as Record<string, unknown>[];
+    const { problems } = validateDefinition({ id: "asked", steps: [asked, ...rest] });
+    expect(problems).toMatchObject([{ path: "/steps/2/input/x", code: "TYPE_MISMATCH" }]);
+  });
+
   test("is not given for what has its place", () => {
     const steps = [
       task("a", "b", { retry: { initialInterval: "PT5M", maxInterval: "PT1H" } }),
