@@ -47,6 +47,19 @@ test("two run at once and eight wait, each for its turn; another one is refused"
   expect(ends).toHaveLength(11);
 });
 
+test("at the close those that wait are refused, as are all that come later", async () => {
+  const { ends, simulations } = opened();
+  const three = Promise.allSettled([1, 2, 3].map(() => simulations.run(plan)));
+  await turn();
+
+  await simulations.close();
+  for (const end of ends) end();
+
+  expect((await three).map(({ status }) => status)).toEqual(["fulfilled", "fulfilled", "rejected"]);
+  await expect(simulations.run(plan)).rejects.toMatchObject({ code: "BUSY" });
+  expect(ends).toHaveLength(2);
+});
+
 test("a thread simulates one after the other, and ends where one has failed", async () => {
   const simulations = openSimulations();
   const outcome = async () => (await simulations.run(plan))?.outcome;

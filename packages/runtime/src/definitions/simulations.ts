@@ -10,7 +10,7 @@ export interface Simulations {
    * @throws SimulationsBusyError
    */
   run(plan: SimulationPlan): Promise<SimulationResult | undefined>;
-  /** Ends those that run. */
+  /** Ends those that run; those that wait, and all that come later, are refused. */
   close(): Promise<void>;
 }
 
@@ -21,6 +21,7 @@ export function openSimulations(threads: SimulationThreads = openSimulationThrea
   /** Each is handed the place of one that ends. */
   const waiting: (() => void)[] = [];
   let taken = 0;
+  let isClosed = false;
 
   async function takePlace(): Promise<void> {
     if (taken < mostAtOnce) {
@@ -41,13 +42,14 @@ export function openSimulations(threads: SimulationThreads = openSimulationThrea
     async run(plan) {
       await takePlace();
       try {
+        if (isClosed) throw new SimulationsBusyError(taken + waiting.length);
         return await threads.run(plan);
       } finally {
         leavePlace();
       }
     },
     async close() {
-      waiting.length = 0;
+      isClosed = true;
       await threads.close();
     },
   };
