@@ -6,7 +6,7 @@ import type { ExecutionRead, Needs, ReadRequest, Reads } from "./state/reads.ts"
 import type { Signal } from "./state/signal.ts";
 import type { Snapshot, WorkflowError } from "./state/snapshot.ts";
 import { executionKey } from "./state/snapshot.ts";
-import { isUndoable } from "./decide/cancel.ts";
+import { canStillMove } from "./decide/cancel.ts";
 import { cancelGraceMs } from "./decide/compensate.ts";
 
 /**
@@ -73,7 +73,7 @@ export function previewCompensation(
   now: Date,
   { reason, actor, maxInputs }: PreviewOptions,
 ): CompensationPreview | Needs {
-  if (!isUndoable(snapshot)) return nothing;
+  if (!canStillMove(snapshot)) return nothing;
   const after = (...signals: readonly Signal[]) =>
     decide(definition, snapshot, signals, reads, now);
 

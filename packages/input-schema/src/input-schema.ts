@@ -127,8 +127,8 @@ function toldOfFailure(error: unknown, schema: unknown): readonly Told[] {
     const round = membersOf(schema).filter(
       ([, key, value]) => key === "$ref" && isRound(schema, value),
     );
-    if (round.length > 0)
-      return round.map(([path]) => [path, "refers to itself, by nothing else than $ref"]);
+    const message = "refers to itself, by nothing else than $ref";
+    if (round.length > 0) return round.map(([path]) => [path, message]);
     return [["", "is nested too deep, or has too many alternatives, to be compiled"]];
   }
   const patterns = error instanceof SyntaxError ? badPatterns(schema) : [];
@@ -213,7 +213,7 @@ function toldOfPattern(path: string, text: unknown): Told[] {
 function isRound(schema: unknown, reference: unknown): boolean {
   const seen = new Set<unknown>();
   let next = reference;
-  for (; typeof next === "string" && next.startsWith("#/");) {
+  while (typeof next === "string" && next.startsWith("#/")) {
     if (seen.has(next)) return true;
     seen.add(next);
     const target = valueAt(next.slice(1), schema);

@@ -1,3 +1,4 @@
+import { nobody } from "./due.ts";
 import type { HeldStep, StepAttempt } from "./holds.ts";
 import { prepared, run, type Db } from "./statement.ts";
 import { rowSource } from "./unnest.ts";
@@ -56,8 +57,6 @@ export async function disownSteps(
 ): Promise<void> {
   if (steps.length > 0) await run(db, disown, [workerId, nobody, ...source.values(steps)]);
 }
-
-const nobody = "00000000-0000-0000-0000-000000000000";
 
 const source = rowSource<HeldStep>({
   tenant_id: { type: "text", of: ({ tenantId }) => tenantId },

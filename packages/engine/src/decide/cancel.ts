@@ -29,9 +29,9 @@ export function canCancel({ status }: Snapshot): boolean {
   return !isTerminal(status) || status === "FAILED";
 }
 
-/** It may still begin to be undone. */
-export function isUndoable(snapshot: Snapshot): boolean {
-  return canCancel(snapshot) && (!isTerminal(snapshot.status) || isSettled(snapshot));
+/** It moves on by itself, or has failed and settled, so that a retry or a cancel can still move it. */
+export function canStillMove(snapshot: Snapshot): boolean {
+  return !isTerminal(snapshot.status) || (snapshot.status === "FAILED" && isSettled(snapshot));
 }
 
 export function triggerCancel(

@@ -75,8 +75,7 @@ export function settleAwaited(
 
 /** A step that could be undone came to an end of which nobody knows what it has done until then. */
 export function noteUnknown(turn: Turn, execution: LiveExecution): void {
-  const isKnown = !turn.definition.compensationFor.has(execution.stepId);
-  if (!isKnown) noteUncertain(turn, execution);
+  if (turn.definition.compensationFor.has(execution.stepId)) noteUncertain(turn, execution);
 }
 
 /** A compensation names it: the one under way, or one that may follow. */

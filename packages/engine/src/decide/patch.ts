@@ -2,7 +2,7 @@ import type { Json } from "@millrace/expressions";
 import type { Signal } from "../state/signal.ts";
 import type { JsonObject } from "../state/snapshot.ts";
 import { inStoredOrder } from "../state/stored-order.ts";
-import { isUndoable } from "./cancel.ts";
+import { canStillMove } from "./cancel.ts";
 import { intervene } from "./pause.ts";
 import { note } from "./turn.ts";
 import type { Turn } from "./turn.ts";
@@ -20,8 +20,7 @@ export function patchVariables(
   }: Extract<Signal, { kind: "variablesPatched" }>,
 ): void {
   const { state } = turn;
-  // It moves on, or could be retried.
-  if (!isUndoable(state) || !intervene(turn, intervention)) return;
+  if (!canStillMove(state) || !intervene(turn, intervention)) return;
   if (patch !== null) {
     state.variables = inStoredOrder(mergePatch(state.variables, patch)) as JsonObject;
   }

@@ -133,7 +133,10 @@ export function attemptsBegun(status: StepStatus, attempt: number): number {
   return status === "PENDING" ? attempt - 1 : attemptsMade(status, attempt);
 }
 
-/** While it waits for its next attempt, a row already carries that attempt's number; one that is skipped has none. */
+/**
+ * Those that came to an end or are under way: while a row waits for its next attempt it already carries that
+ * attempt's number. A step that is skipped has none.
+ */
 export function attemptsMade(status: StepStatus, attempt: number): number {
   if (status === "SKIPPED") return 0;
   return status === "RETRYING" ? attempt - 1 : attempt;

@@ -14,8 +14,9 @@ import type { Turn } from "./turn.ts";
 import { updateExecution } from "./write-rows.ts";
 
 /**
- * A running step is told, and a child that it waits for is cancelled. While compensating, one that has a compensation step stays on, AWAITED, for
- * its grace; everything else is CANCELLED at once (CONTRACT 2, "A step in flight at a cancel").
+ * A running step is told, and a child that it waits for is cancelled. While compensating, one that has a
+ * compensation step stays on, AWAITED, for its grace; everything else is CANCELLED at once (CONTRACT 2,
+ * "A step in flight at a cancel").
  */
 export function stopExecution(
   turn: Turn,

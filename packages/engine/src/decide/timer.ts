@@ -107,8 +107,8 @@ function timeOutTotal(turn: Turn, execution: LiveExecution): void {
   const isUndoable = turn.definition.compensationFor.has(stepId);
   const status = attempt > 1 || isUndoable ? observeStatus(turn, execution) : "RUNNING";
   const made = attemptsMade(status, attempt);
-  const isUnknown = status === "RUNNING" || (status === "RETRYING" && hasTimedOut(turn, execution));
-  if (isUndoable && isUnknown) noteUnknown(turn, execution);
+  const mayBeAtIt = status === "RUNNING" || (status === "RETRYING" && hasTimedOut(turn, execution));
+  if (mayBeAtIt) noteUnknown(turn, execution);
   const message = `step "${stepId}" took longer than its totalTimeout, retries included`;
   abortAttempt(turn, execution, "the step's totalTimeout passed");
   failForGood(turn, { ...execution, attempt: made }, timeoutError(execution, made, message));

@@ -164,8 +164,8 @@ interface Ways {
   /** Steps by index, with the ways that may be taken. */
   readonly graph: Graph;
   /**
-   * With those that are never taken, which is a slip of its own, and with ways to unknown targets that nearly name a step: the slip of a key is one problem, and not
-   * also that of every step behind it.
+   * With the ways that are never taken, which is reported by itself, and with those to an unknown target that
+   * nearly names a step: one slip is one problem, and not also that of every step behind it.
    */
   readonly meant: Graph;
   /** Steps with a way to nowhere. */
@@ -238,7 +238,8 @@ function waitingSteps(steps: readonly StepOutline[]): ReadonlySet<number> {
 
 /**
  * A loop needs something that slows it down or leads out of it. One of steps that do not wait is refused
- * where no way leads out of it, unless what is around it may end it; one that waits and that nothing ends from outside is suspicious.
+ * where no way leads out of it, and is suspicious where what is around it may end it; so is one that waits
+ * and that nothing ends from outside.
  *
  * @param closed Targets that are never gone to.
  */

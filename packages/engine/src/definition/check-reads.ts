@@ -158,7 +158,7 @@ function othersAreEnough({ steps, byId, ...ways }: Ways, own: number, branch: nu
       if (seen.has(at)) continue;
       seen.add(at);
       if (mayBeLast(at, ways)) return true;
-      for (const { to } of at.edges) stack.push(...[byId.get(to) ?? []].flat());
+      stack.push(...at.edges.flatMap(({ to }) => byId.get(to) ?? []));
     }
     return false;
   };

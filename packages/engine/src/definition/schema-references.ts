@@ -1,6 +1,9 @@
 import { fieldsOf } from "./outline.ts";
 
-/** What a reference in `schema` refers to, by a JSON pointer below `#`; undefined for anything else, which may be any schema. */
+/**
+ * What a reference in `schema` refers to by a JSON pointer below `#`; undefined for any other reference, which
+ * may be to any schema.
+ */
 export function lookUp(schema: unknown, reference: string): unknown {
   if (reference === "#") return schema;
   if (!reference.startsWith("#/")) return undefined;

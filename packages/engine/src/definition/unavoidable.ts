@@ -3,7 +3,8 @@ import { knownTruth, knownValue, readCondition, readItems } from "./values.ts";
 
 /**
  * Whether each run that comes to a good end runs the step, whatever its input: no way leads past it, and it
- * is in nothing that may be left out, as the items of a MAP may, unless it is known that there are some. Ways after a failure count as ways.
+ * is in nothing that may be left out, as the items of a MAP may where it is not known that there are some.
+ * Ways after a failure count as ways.
  *
  * @param step Of the outline.
  */

@@ -6,7 +6,7 @@ import type { ProblemList } from "./problem.ts";
 import type { Names, Reading } from "./values.ts";
 import { knownOutcome, workOfKnown } from "./values.ts";
 
-/** Values that are evaluated on entering or leaving a step, for undoing it or at the end, and what they read. */
+/** Values that are evaluated around a step or at the end, and what they read. */
 export interface StepRead {
   /** Index of the step that is entered, left or undone; undefined at the end. */
   readonly reader: number | undefined;

@@ -51,24 +51,26 @@ describe("transitions", () => {
     });
   });
 
+  const failedAndUndone = {
+    status: "FAILED",
+    error: { kind: "EXPRESSION", stepId: "a" },
+    compensation: { plan: ["undo_a"] },
+  };
+  const undoA = { compensationSteps: [{ stepId: "undo_a", compensationFor: "a" }] };
   const failing = { conditions: [{ when: "parseJson('oops')", to: "b" }], default: "b" };
 
   test("a condition that cannot be evaluated fails the instance, and what was done is undone", () => {
     const simulation = simulate(
       define({
         steps: [{ stepId: "a", transitions: failing }, { stepId: "b" }],
-        compensationSteps: [{ stepId: "undo_a", compensationFor: "a" }],
+        ...undoA,
       }),
     );
     simulation.start();
 
     simulation.succeed("a", "kept");
 
-    expect(simulation.snapshot).toMatchObject({
-      status: "FAILED",
-      error: { kind: "EXPRESSION", stepId: "a" },
-      compensation: { plan: ["undo_a"] },
-    });
+    expect(simulation.snapshot).toMatchObject(failedAndUndone);
     expect(simulation.row("a")).toMatchObject({
       status: "FAILED",
       output: "kept",
@@ -184,18 +186,14 @@ describe("transitions", () => {
     const simulation = simulate(
       define({
         steps: [around([{ stepId: "a", transitions: failing }, { stepId: "b" }])],
-        compensationSteps: [{ stepId: "undo_a", compensationFor: "a" }],
+        ...undoA,
       }),
     );
     simulation.start();
 
     simulation.succeed("a", "kept");
 
-    expect(simulation.snapshot).toMatchObject({
-      status: "FAILED",
-      error: { kind: "EXPRESSION", stepId: "a" },
-      compensation: { plan: ["undo_a"] },
-    });
+    expect(simulation.snapshot).toMatchObject(failedAndUndone);
     expect(simulation.row("a")?.status).toBe("FAILED");
   });
 
@@ -225,7 +223,7 @@ describe("transitions", () => {
           { stepId: "b" },
           { stepId: "c" },
         ],
-        compensationSteps: [{ stepId: "undo_a", compensationFor: "a" }],
+        ...undoA,
       }),
     );
     const who = { actor: "user:ada", reason: null };
