@@ -267,7 +267,10 @@ describe("what goes wrong with a child", () => {
     await register({
       id: "p_deep",
       steps: [
-        child("p_deep", { condition: "true", input: { level: "${ (input.level ?? 0) + 1 }" } }),
+        child("p_deep", {
+          condition: "input.level < 100",
+          input: { level: "${ (input.level ?? 0) + 1 }" },
+        }),
       ],
     });
 

@@ -44,7 +44,12 @@ afterAll(() => api.close());
 const ended: readonly Damage["of"][] = ["chain", "fails", "retries"];
 const instances = new Map<Damage, string>();
 
-test.concurrent.each(damages)("$name: $codes", async (damage) => {
+// To release a lost step is to look for all of them: two at a time would find each other's.
+const isAmongAll = ({ codes }: Damage) => codes.includes("STEP_HOLDER_LOST");
+test.concurrent.each(damages.filter((damage) => !isAmongAll(damage)))("$name: $codes", isFound);
+test.each(damages.filter(isAmongAll))("$name: $codes", isFound);
+
+async function isFound(damage: Damage): Promise<void> {
   const { sql, codes, says = [], isRepaired } = damage;
   const id = instances.get(damage) ?? "";
   expect((await check(id)).findings).toEqual([]);
@@ -64,7 +69,7 @@ test.concurrent.each(damages)("$name: $codes", async (damage) => {
   const left = codes.filter((code) => codesOf(after).includes(code));
   expect(left).toEqual(isRepaired ? [] : codes);
   expect(after.ok).toBe(isRepaired);
-});
+}
 
 test("the job of a step is deleted from Redis: STEP_JOB_MISSING", async () => {
   const id = await start("idle");
