@@ -138,16 +138,18 @@ test("jobs are removed from queues that no worker serves, too, and those that no
   const live = jobOf(await startTask(services));
   const gone = { ...live, path: "gone" };
   const foreign = { ...live, path: "foreign" };
+  const damaged = { ...live, instanceId: "no-id" };
+  const useless = [gone, foreign, damaged];
   await services.queue.addSteps(
-    [gone, foreign].map((job) => ({ job, queue: "left", priority: 0, delayMs: 3_600_000 })),
+    useless.map((job) => ({ job, queue: "left", priority: 0, delayMs: 3_600_000 })),
   );
-  await ageJobs([live, gone, foreign], "left");
+  await ageJobs([live, ...useless], "left");
   const client = new Redis(redis.url);
   await client.hset(`${redis.prefix}:steps.left:${stepJobId(foreign)}`, "data", '{"other":1}');
   client.disconnect();
 
   stopScheduler = (await runScheduler(services)).close;
-  const known = () => services.queue.known("left", [live, gone, foreign].map(stepJobId));
+  const known = () => services.queue.known("left", [live, ...useless].map(stepJobId));
   await eventually("their removal", async () => (await known()).size <= 1);
 
   expect(await known()).toEqual(new Set([stepJobId(live)]));

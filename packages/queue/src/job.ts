@@ -1,12 +1,19 @@
 import { z } from "zod";
 
-const id = z.string().min(1).max(2_000);
-const count = z.int().min(0);
+// As narrow as the columns: jobs are looked up many at a time, and one that none can be compared with
+// would fail the statement for all.
+const id = z
+  .string()
+  .min(1)
+  .max(2_000)
+  .regex(/^[^\0]*$/);
+const uuid = z.guid();
+const count = z.int32().min(0);
 
 /** Carries a step execution to a worker. Ids only: what they mean is read from Postgres. */
 export const stepJobSchema = z.object({
   tenantId: id,
-  instanceId: id,
+  instanceId: uuid,
   path: id,
   iteration: count,
   attempt: count,
@@ -27,7 +34,7 @@ export interface StepJob {
 }
 
 /** Says that an instance has something to apply: a matched wait, a child's end, a due timer. */
-export const advanceJobSchema = z.object({ tenantId: id, instanceId: id, cause: id });
+export const advanceJobSchema = z.object({ tenantId: id, instanceId: uuid, cause: id });
 export interface AdvanceJob {
   readonly tenantId: string;
   readonly instanceId: string;

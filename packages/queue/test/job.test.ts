@@ -63,5 +63,8 @@ test("a job's data is ids and counts", () => {
   expect(stepJobSchema.parse(job)).toEqual(job);
   expect(stepJobSchema.safeParse({ ...job, fence: -1 }).success).toBe(false);
   expect(stepJobSchema.safeParse({ ...job, path: "" }).success).toBe(false);
+  for (const foreign of [{ instanceId: "x" }, { path: "a\0b" }, { attempt: 2 ** 31 }]) {
+    expect(stepJobSchema.safeParse({ ...job, ...foreign }).success).toBe(false);
+  }
   expect(stepJobSchema.parse({ ...job, output: { secret: true } })).not.toHaveProperty("output");
 });

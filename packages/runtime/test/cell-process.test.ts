@@ -104,7 +104,8 @@ async function open(
 
 async function run(cell: CellProcess, taskId: string): Promise<boolean> {
   const freed = cell.said("free");
-  const job = { tenantId: "t", instanceId: "i", path: "p", iteration: 1, attempt: 1, fence: 1 };
+  const instanceId = "0198c0de-0000-7000-8000-000000000001";
+  const job = { tenantId: "t", instanceId, path: "p", iteration: 1, attempt: 1, fence: 1 };
   cell.run({ ...job, taskId }, "job");
   return freed;
 }

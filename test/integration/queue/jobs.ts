@@ -1,6 +1,6 @@
+import { randomUUID } from "node:crypto";
 import { type StepToAdd, stepJobId } from "@millrace/queue";
 
-let made = 0;
 export function steps(count: 1, change?: Partial<StepToAdd>): [StepToAdd];
 export function steps(count: 2, change?: Partial<StepToAdd>): [StepToAdd, StepToAdd];
 export function steps(count: number, change?: Partial<StepToAdd>): StepToAdd[];
@@ -8,7 +8,7 @@ export function steps(count: number, change: Partial<StepToAdd> = {}): StepToAdd
   return Array.from({ length: count }, () => ({
     job: {
       tenantId: "default",
-      instanceId: `instance-${(made += 1)}`,
+      instanceId: randomUUID(),
       path: "ship",
       iteration: 0,
       attempt: 1,

@@ -117,19 +117,20 @@ test("all jobs that no worker has taken are seen in time, some of them at a time
 
 test("a paused consumer takes nothing, resumes, and closes", async () => {
   const queue = await open("pause");
+  const instanceId = "0198c0de-0000-7000-8000-000000000001";
   const seen: string[] = [];
   const consumer = queue.consumeAdvance({ concurrency: 2 }, async (_, jobId) => {
     seen.push(jobId);
   });
   const add = (cause: string) =>
-    queue.addAdvance([{ job: { tenantId: "t", instanceId: "i", cause }, priority: 0 }]);
+    queue.addAdvance([{ job: { tenantId: "t", instanceId, cause }, priority: 0 }]);
   await add("one");
   await eventually("the first", () => seen.length === 1);
 
   await consumer.pause();
   await add("two");
   await new Promise((resolve) => setTimeout(resolve, 300));
-  expect(seen).toEqual(["i.one"]);
+  expect(seen).toEqual([`${instanceId}.one`]);
 
   consumer.resume();
   await eventually("the second", () => seen.length === 2);

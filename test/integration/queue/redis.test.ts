@@ -117,7 +117,8 @@ test("known tells the jobs that wait, are delayed or run from those that do not 
 
 test("advance jobs have a queue of their own", async () => {
   const queue = await open();
-  const job = { tenantId: "default", instanceId: "i1", cause: "wait.7" };
+  const instanceId = "0198c0de-0000-7000-8000-000000000001";
+  const job = { tenantId: "default", instanceId, cause: "wait.7" };
   await queue.addAdvance([
     { job, priority: 0 },
     { job, priority: 0 },
@@ -133,7 +134,7 @@ test("advance jobs have a queue of their own", async () => {
   });
 
   await eventually("the job", () => seen.length === 1);
-  expect(seen).toEqual([[job, "i1.wait.7"]]);
+  expect(seen).toEqual([[job, `${instanceId}.wait.7`]]);
 });
 
 test("steps that are to run alone go to those who take such steps, each as a job of its own", async () => {
