@@ -78,8 +78,16 @@ export async function whyInstance(
     ...stands,
   ];
   const isSilent = at.getTime() - read.updatedAt.getTime() > silentMs;
-  if (reasons.length === 0 && isSilent) return { snapshot, at, reasons: [damaged("ANY", null)] };
+  if (reasons.length === 0 && isSilent && isWhole(read)) {
+    return { snapshot, at, reasons: [damaged("ANY", null)] };
+  }
   return { snapshot, at, reasons };
+}
+
+/** Of the items of a MAP not all are read: the others may have a reason. */
+function isWhole({ snapshot, steps }: InstanceRead): boolean {
+  const known = new Set(steps.map(({ path, iteration }) => executionKey(path, iteration)));
+  return Object.keys(snapshot.live).every((key) => known.has(key));
 }
 
 /** Of one that is not paused. */
