@@ -40,7 +40,10 @@ export function reportAll(
   const faults = summaries.reduce((sum, { record }) => sum + record.faults.length, 0);
   const instances = summaries.reduce((sum, { record }) => sum + record.instances.length, 0);
   const violations = summaries.reduce((sum, summary) => sum + summary.violations.length, 0);
+  // Once more, without their stories: of a long output often only the end is kept.
+  const heads = summaries.flatMap((summary) => summary.violations.slice(0, mostShown)).map(headOf);
   return (
+    ["", ...heads].join("\n") +
     `\nseed ${seed}, ${minutes} minutes each of ${groups.join(", ")}: ${instances} instances, ` +
     `${faults} faults, ${violations} violations\n` +
     `the same again: npm run test:chaos -- --seed ${seed} --minutes ${minutes} --only ${groups.join(",")} ` +
@@ -76,9 +79,14 @@ function inWords({ p50, p99, max }: Spread): string {
   return [p50, p99, max].map((ms) => String(Math.round(ms)).padStart(6)).join(" ");
 }
 
+function headOf({ promise, what }: Violation): string {
+  return `  ${promise}: ${what}`;
+}
+
 /** A violation with all that the record has on its case, in order of time. */
-function described({ promise, what, caseNumber, instance }: Violation, record: RunRecord): string {
-  const head = `  ${promise}: ${what}`;
+function described(violation: Violation, record: RunRecord): string {
+  const { caseNumber, instance } = violation;
+  const head = headOf(violation);
   const plan = record.cases.find(({ number }) => number === caseNumber);
   if (plan === undefined) return head;
   const found = record.instances.find(({ view }) => view.id === instance);

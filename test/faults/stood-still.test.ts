@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { WorkflowDefinition } from "@millrace/contract";
 import { eventually, freeze, thaw } from "@millrace/testkit";
+import pg from "pg";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { openInstallation, replaceByKilling, type Installation } from "../support/installation.ts";
 import { expectNothingLeft } from "../support/leftovers.ts";
@@ -147,6 +148,44 @@ test("C14: a scheduler that stood still between its look and its act changes not
   expect(twice).toEqual([]);
   await expectNothingLeft(installation);
 }, 120_000);
+
+const undoable: WorkflowDefinition = {
+  id: "undoable",
+  steps: [{ stepId: "one", type: "TASK", taskId: "witness" }],
+  compensationSteps: [
+    { stepId: "undo_one", compensationFor: "one", type: "TASK", taskId: "witness" },
+  ],
+};
+
+test("P11: a step that was claimed before a cancel and not begun for lack of its definition never begins, and holds nothing up", async () => {
+  const { client, environment, ledger, query, stack } = installation;
+  ledger.clear();
+  await client.definitions.register(undoable);
+  const blocker = new pg.Client({ connectionString: environment["DATABASE_URL"] });
+  await blocker.connect();
+  const workers = stack.pids().worker;
+  for (const pid of workers) freeze(pid);
+  const { id } = await client.instances.start({ workflowId: "undoable", input: {} });
+  // The worker, which meets the definition for the first time, cannot read it.
+  await blocker.query("begin");
+  await blocker.query("lock table workflow_definitions in access exclusive mode");
+  for (const pid of workers) thaw(pid);
+  await eventually("the claim", async () => (await query(claimedOf, [id])).length > 0);
+  await client.instances.cancel(id, { reason: "no more" });
+  await sleep(1_500);
+  await blocker.end();
+
+  const ended = await client.instances.wait(id, { timeoutMs: 60_000 });
+  expect(ended).toMatchObject({
+    status: "CANCELLED",
+    state: { steps: { one: { status: "CANCELLED" } } },
+    compensation: { status: "COMPLETED", plan: [], uncertain: [] },
+  });
+  expect(ledger.entries).toEqual([]);
+  await expectNothingLeft(installation);
+});
+
+const claimedOf = "select from step_executions where instance_id = $1 and status = 'RUNNING'";
 
 test("C10: of a worker and a scheduler that stop with an event or a timeout in hand, and those that go on, the wait has one outcome", async () => {
   const { client, stack } = installation;

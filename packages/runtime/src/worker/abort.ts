@@ -4,6 +4,8 @@
  */
 export interface Abort {
   readonly signal: AbortSignal;
+  /** Undefined until it is aborted. */
+  readonly reason: Error | undefined;
   abort(reason: Error): void;
   /** Calls back when it is aborted, at once where that has happened. */
   onAbort(listener: () => void): void;
@@ -20,6 +22,9 @@ export function openAbort(): Abort {
         if (aborted !== undefined) controller.abort(aborted);
       }
       return controller.signal;
+    },
+    get reason() {
+      return aborted;
     },
     abort(reason) {
       if (aborted !== undefined) return;

@@ -5,6 +5,7 @@ import type { Held } from "./held.ts";
 import { runAttempt } from "./run-attempt.ts";
 import type { AttemptSignal } from "./run-attempt.ts";
 import { settleResult } from "./settle-result.ts";
+import { abortIfLost } from "./watch.ts";
 import type { WorkerState } from "./worker-state.ts";
 
 /**
@@ -35,8 +36,9 @@ async function runAndCommit(
 ): Promise<Held | undefined> {
   const { metrics } = worker.services;
   worker.holdings.add(held);
-  const startedAt = performance.now();
   try {
+    const startedAt = performance.now();
+    if (startedAt - held.since > freshMs) await abortIfLost(worker, held);
     const [signal, reads] = await Promise.all([
       runAttempt(held),
       // Only to save time: what is missing is loaded when the decision asks for it.
@@ -52,6 +54,12 @@ async function runAndCommit(
     worker.holdings.remove(held);
   }
 }
+
+/**
+ * What has taken longer to come to its run, since a service was away meanwhile, is looked at once more:
+ * after a cancel no step begins, be its row ever so much ours (P11).
+ */
+const freshMs = 1_000;
 
 const outcomes = {
   stepSucceeded: "completed",

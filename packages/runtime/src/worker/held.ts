@@ -8,7 +8,7 @@ import type { KnownTask } from "./task-registry.ts";
 export interface Held {
   /** Under which id this worker took it: what the row says while it is still ours. */
   readonly workerId: string;
-  /** When it was taken, by `performance.now()`. */
+  /** When it was asked for, by `performance.now()`. */
   readonly since: number;
   readonly snapshot: Snapshot;
   readonly definition: Definition;

@@ -42,7 +42,14 @@ export function nextSteps(
     const step = claimedStepOf(row, command, carrier);
     steps.push({
       carry: { path, iteration, workerId, carrier, ...limits },
-      step: { snapshot: decision.snapshot, definition, step, call, known },
+      step: {
+        since: performance.now(),
+        snapshot: decision.snapshot,
+        definition,
+        step,
+        call,
+        known,
+      },
     });
   }
   return steps;

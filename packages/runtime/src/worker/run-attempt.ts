@@ -85,6 +85,7 @@ async function firstOf(held: Held): Promise<Ended> {
 
 async function callHandler(held: Held, beat: (progress?: Json) => void): Promise<Ended> {
   try {
+    if (held.abort.reason !== undefined) throw held.abort.reason;
     const { task } = held.known;
     const input = checked("input", task.input, inputOf(held));
     const result = checked("output", task.output, await task.run(contextOf(held, beat), input));

@@ -213,6 +213,7 @@ async function runStep(
     return;
   }
   if (worker.closing) return lookAtOnce(services.database.db, job);
+  const since = performance.now();
   const claimed = await persistently(services.log, () =>
     claim({
       tenantId: job.tenantId,
@@ -237,13 +238,13 @@ async function runStep(
   const call = definition.steps.get(step.stepId) ?? definition.compensationSteps.get(step.stepId);
   if (call === undefined || !("taskId" in call))
     throw new Error(`step "${step.stepId}" is no task`);
-  const held = worker.hold({ snapshot, definition, step, call, known });
+  const held = worker.hold({ since, snapshot, definition, step, call, known });
   return { ended: carryOn(worker, held, jobId) };
 }
 
 function holdStep(
   { services, id }: WorkerState,
-  { snapshot, definition, step, call, known, reads = noReads }: StepToHold,
+  { since, snapshot, definition, step, call, known, reads = noReads }: StepToHold,
   progress: ReturnType<typeof openProgress>,
 ): Held {
   const { tenantId, id: instanceId } = snapshot;
@@ -251,7 +252,7 @@ function holdStep(
   let log: ReturnType<Held["log"]> | undefined;
   return {
     workerId: id,
-    since: performance.now(),
+    since,
     snapshot,
     definition,
     step,

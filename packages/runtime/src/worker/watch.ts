@@ -4,6 +4,7 @@ import type { HeldStep } from "@millrace/store";
 import { startLoop } from "../loop.ts";
 import type { Loop } from "../loop.ts";
 import type { Held } from "./held.ts";
+import { persistently } from "./persist.ts";
 import type { WorkerState } from "./worker-state.ts";
 
 const watchMs = 1_000;
@@ -53,6 +54,13 @@ async function abortLost({ services, holdings, id }: WorkerState): Promise<void>
     if (held === undefined || held.step.fence !== fence) continue;
     held.abort.abort(new Error("the step was taken away or stopped"));
   }
+}
+
+/** Tells it of a step before its handler is called: aborted, it never is. */
+export async function abortIfLost({ services, id }: WorkerState, held: Held): Promise<void> {
+  const { db } = services.database;
+  const lost = await persistently(services.log, () => lostHolds(db, id, [heldStepOf(held)]));
+  if (lost.length > 0) held.abort.abort(new Error("the step was taken away or stopped"));
 }
 
 /**

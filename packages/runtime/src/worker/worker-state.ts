@@ -27,6 +27,8 @@ export interface WorkerState {
 }
 
 export interface StepToHold {
+  /** When it was asked for, by `performance.now()`: its row has been ours since then, or less long. */
+  readonly since: number;
   readonly snapshot: Snapshot;
   readonly definition: Definition;
   readonly step: ClaimedStep;
