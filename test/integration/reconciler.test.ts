@@ -283,6 +283,38 @@ test("a start whose answer was lost is carried on soon after, whether or not it 
   await relay.close();
 });
 
+test("what nobody can make good is tried less and less often, and keeps nobody from what can be", async () => {
+  const { db } = services.database;
+  const work = { stepId: "a", type: "TASK", taskId: "noop", timeout: "PT1M" };
+  // Another process: what it has read of a definition it keeps.
+  const starter = await open(redis.url);
+  onTestFinished(() => closeServices(starter));
+  for (const id of ["lost", "kept"]) {
+    await registerDefinition(starter, caller, { id, steps: [work] });
+  }
+  const moreThanOneLook = 501;
+  const lost = Array.from({ length: moreThanOneLook }, () => ({ workflowId: "lost" }));
+  await startInstances(starter, caller, lost);
+  const kept = (await startInstance(starter, caller, { workflowId: "kept" })).instance;
+  const { rows } = await sql<{ id: string }>`
+    insert into workers (id, host, pid, tasks, queues, beat_at)
+    values (gen_random_uuid(), 'here', 1, '{}', '{}', now() + interval '1 hour')
+    returning id`.execute(db);
+  await sql`update step_executions set status = 'RUNNING', worker_id = ${rows[0]?.id}, look_at = null,
+    due_clock = 'timeout', due_at = now() - case when instance_id = ${kept.snapshot.id}
+      then interval '1 minute' else interval '1 hour' end`.execute(db);
+  await sql`delete from workflow_definitions where id = 'lost'`.execute(db);
+
+  stopScheduler = (await runScheduler(services)).close;
+  await eventually("the end of the attempt", async () => {
+    const { rows: steps } = await sql<{ status: string }>`select status from step_executions
+      where instance_id = ${kept.snapshot.id}`.execute(db);
+    return steps[0]?.status === "RETRYING";
+  });
+
+  expect(await metric("millrace_reconciler_repaired_total", "attempts")).toBe(1);
+});
+
 async function startTask(using: Services): Promise<string> {
   return (await startInstance(using, caller, { workflowId: "task" })).instance.snapshot.id;
 }

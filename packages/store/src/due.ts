@@ -7,6 +7,8 @@ import type { StoredEvent, StoredEventRow } from "./events.ts";
 import { parseJson } from "./json.ts";
 import { lookbackColumns, lookbackWaitOf } from "./lookbacks.ts";
 import type { LookbackRow, LookbackWait } from "./lookbacks.ts";
+import { inParts } from "./parts.ts";
+import type { RowPlace, Placed } from "./parts.ts";
 import { prepared, run, type Db } from "./statement.ts";
 import { textArray } from "./unnest.ts";
 import { wentOn } from "./workers.ts";
@@ -15,7 +17,8 @@ import { wentOn } from "./workers.ts";
  * Rows due for a look: what the reconciler asks (DESIGN, The state is the outbox).
  *
  * Each question is bounded and leaves out what others have locked, so that any number of processes may
- * ask at once. Each is answered from a partial index that holds only rows of that kind:
+ * ask at once. What stays as it was found is looked past: the next part of the question goes on behind it.
+ * Each is answered from a partial index that holds only rows of that kind:
  *
  * | question             | index                                                             |
  * | -------------------- | ----------------------------------------------------------------- |
@@ -69,10 +72,12 @@ export interface LapseOptions {
    */
   readonly mostDeliveries: number;
   readonly limit: number;
+  /** Of the last one of the part before; absent: from the start. */
+  readonly after?: RowPlace | undefined;
 }
 
 /** An execution that its worker holds no more. */
-export interface Lapsed extends DueStep {
+export interface Lapsed extends DueStep, Placed {
   /** PENDING again, at the next fence; else untouched, and to be poisoned. */
   readonly isFree: boolean;
   /** Deliveries of this attempt that ended so, this one included; of one to be poisoned, the deaths. */
@@ -92,25 +97,39 @@ const standstillMs = 2_000;
  */
 export async function takeLapsedSteps(db: Db, options: LapseOptions): Promise<readonly Lapsed[]> {
   const { lapseMs, mostDeliveries, limit } = options;
+  const after = heldInParts.values(options.after);
   const askedAt = performance.now();
-  const silent = await run<{ worker_id: string }>(db, silentHolders, [lapseMs, limit]);
+  const silent = await run<{ worker_id: string }>(db, silentHolders, [lapseMs, limit, ...after]);
   if (silent.length === 0 || performance.now() - askedAt > standstillMs) return [];
   const workerIds = textArray(silent.map(({ worker_id: id }) => id));
-  const values = [lapseMs, mostDeliveries, limit, workerIds];
+  const values = [lapseMs, limit, ...after, mostDeliveries, workerIds];
   const rows = await run<LapsedRow>(db, lapsedSteps, values);
   return rows.map((row) => ({
     ...dueStepOf(row),
     isFree: row.is_free,
     lapses: row.counted,
     silentSince: row.silent_since,
+    place: row.place,
   }));
 }
 
-interface LapsedRow extends DueRow {
+interface LapsedRow extends DueRow, Placed {
   readonly is_free: boolean;
   readonly counted: number;
   readonly silent_since: Date;
 }
+
+/** By the fence, too: which holding of the step it is. */
+const heldInParts = inParts(
+  {
+    "s.tenant_id": "text",
+    "s.instance_id": "uuid",
+    "s.path": "text",
+    "s.iteration": "integer",
+    "s.fence": "integer",
+  },
+  3,
+);
 
 const isHeldInSilence = `s.status = 'RUNNING' and s.worker_id is not null and not s.awaited
       and (w.exit is not null
@@ -133,16 +152,16 @@ const silentHolders = prepared(
   select distinct worker_id from (
     select s.worker_id from step_executions s
     left join workers w on w.id = s.worker_id
-    where ${isHeldInSilence}
-    order by s.tenant_id, s.instance_id, s.path, s.iteration
+    where ${isHeldInSilence} and ${heldInParts.behind}
+    order by ${heldInParts.order}
     limit $2) s`,
 );
 
 const lapsedSteps = prepared(
   "lapsed_steps",
   `with lapsed as materialized (
-    select ${dueColumns}, ${lapseOf} as lapse,
-      s.lapses + 1 - case when s.lapses + 1 < $2::integer then 0 else (
+    select ${dueColumns}, ${heldInParts.place}, ${lapseOf} as lapse,
+      s.lapses + 1 - case when s.lapses + 1 < $8::integer then 0 else (
         select count(*)::integer
         from jsonb_array_elements(coalesce(s.lapse_log, '[]') || ${lapseOf}) l
         join workers v on v.id = (l ->> 'workerId')::uuid
@@ -150,9 +169,9 @@ const lapsedSteps = prepared(
       coalesce(w.beat_at, s.started_at, s.created_at) as silent_since
     from step_executions s
     left join workers w on w.id = s.worker_id
-    where ${isHeldInSilence} and s.worker_id = any ($4::uuid[])
-    order by s.tenant_id, s.instance_id, s.path, s.iteration
-    limit $3
+    where ${isHeldInSilence} and s.worker_id = any ($9::uuid[]) and ${heldInParts.behind}
+    order by ${heldInParts.order}
+    limit $2
     for update of s skip locked),
   freed as (
     update step_executions s
@@ -161,15 +180,16 @@ const lapsedSteps = prepared(
       due_at = null, due_clock = null, timeout_at = null, lapses = s.lapses + 1,
       lapse_log = coalesce(s.lapse_log, '[]') || x.lapse
     from lapsed x
-    where ${samePlace} and x.deaths < $2
-    returning ${dueColumns}, s.lapses as counted, x.silent_since, true as is_free)
+    where ${samePlace} and x.deaths < $8
+    returning ${dueColumns}, s.lapses as counted, x.silent_since, true as is_free, x.place)
   select * from freed
   union all
-  select ${dueColumns}, s.deaths, s.silent_since, false from lapsed s where s.deaths >= $2`,
+  select ${dueColumns}, s.deaths, s.silent_since, false, s.place from lapsed s where s.deaths >= $8
+  order by tenant_id, instance_id, path, iteration`,
 );
 
 /** An attempt whose clock ran out, and whose worker has not said so. */
-export interface OverdueAttempt {
+export interface OverdueAttempt extends Placed {
   readonly tenantId: string;
   readonly instanceId: string;
   readonly workflowId: string;
@@ -188,8 +208,12 @@ export interface OverdueAttempt {
 /** A worker fires the clocks of what it runs by itself; this long after it, nobody will. */
 const overdueGraceMs = 2_000;
 
-export async function overdueAttempts(db: Db, limit: number): Promise<readonly OverdueAttempt[]> {
-  const rows = await run<OverdueRow>(db, overdue, [limit]);
+export async function overdueAttempts(
+  db: Db,
+  limit: number,
+  after?: RowPlace,
+): Promise<readonly OverdueAttempt[]> {
+  const rows = await run<OverdueRow>(db, overdue, [limit, ...overdueInParts.values(after)]);
   return rows.map((row) => ({
     tenantId: row.tenant_id,
     instanceId: row.instance_id,
@@ -203,10 +227,11 @@ export async function overdueAttempts(db: Db, limit: number): Promise<readonly O
     clock: row.due_clock === "heartbeat" ? "heartbeat" : "timeout",
     dueAt: row.due_at,
     retry: (parseJson(row.task_retry) ?? null) as Partial<RetryPolicy> | null,
+    place: row.place,
   }));
 }
 
-interface OverdueRow {
+interface OverdueRow extends Placed {
   readonly tenant_id: string;
   readonly instance_id: string;
   readonly workflow_id: string;
@@ -221,15 +246,27 @@ interface OverdueRow {
   readonly task_retry: string | null;
 }
 
+const overdueInParts = inParts(
+  {
+    "s.due_at": "timestamptz",
+    "s.tenant_id": "text",
+    "s.instance_id": "uuid",
+    "s.path": "text",
+    "s.iteration": "integer",
+  },
+  2,
+);
+
 const overdue = prepared(
   "overdue_attempts",
   `select s.tenant_id, s.instance_id, i.workflow_id, i.workflow_version, s.step_id, s.path,
-    s.iteration, s.attempt, s.fence, s.due_clock, s.due_at, s.task_retry
+    s.iteration, s.attempt, s.fence, s.due_clock, s.due_at, s.task_retry, ${overdueInParts.place}
   from step_executions s
   join workflow_instances i on i.tenant_id = s.tenant_id and i.id = s.instance_id
   where s.status = 'RUNNING' and s.worker_id is not null and not s.awaited
     and s.due_at < statement_timestamp() - interval '${overdueGraceMs} ms'
-  order by s.due_at
+    and ${overdueInParts.behind}
+  order by ${overdueInParts.order}
   limit $1`,
 );
 
@@ -238,16 +275,25 @@ export async function unmatchedEvents(
   db: Db,
   olderMs: number,
   limit: number,
-): Promise<readonly StoredEvent[]> {
-  return (await run<StoredEventRow>(db, unmatched, [olderMs, limit])).map(storedEventOf);
+  after?: RowPlace,
+): Promise<readonly (StoredEvent & Placed)[]> {
+  const values = [olderMs, limit, ...eventsInParts.values(after)];
+  const rows = await run<StoredEventRow & Placed>(db, unmatched, values);
+  return rows.map((row) => ({ ...storedEventOf(row), place: row.place }));
 }
+
+const eventsInParts = inParts(
+  { "e.received_at": "timestamptz", "e.tenant_id": "text", "e.id": "text" },
+  3,
+);
 
 const unmatched = prepared(
   "unmatched_events",
-  `select ${storedEventColumns} from events e
+  `select ${storedEventColumns}, ${eventsInParts.place} from events e
   where e.matched_at is null
     and e.received_at < statement_timestamp() - $1::bigint * interval '1 ms'
-  order by e.received_at
+    and ${eventsInParts.behind}
+  order by ${eventsInParts.order}
   limit $2`,
 );
 
@@ -256,21 +302,34 @@ export async function waitsNotLookedBack(
   db: Db,
   olderMs: number,
   limit: number,
-): Promise<readonly LookbackWait[]> {
-  return (await run<LookbackRow>(db, notLookedBack, [olderMs, limit])).map(lookbackWaitOf);
+  after?: RowPlace,
+): Promise<readonly (LookbackWait & Placed)[]> {
+  const values = [olderMs, limit, ...openedInParts.values(after)];
+  const rows = await run<LookbackRow & Placed>(db, notLookedBack, values);
+  return rows.map((row) => ({ ...lookbackWaitOf(row), place: row.place }));
 }
+
+const waitKey = {
+  "w.tenant_id": "text",
+  "w.instance_id": "uuid",
+  "w.path": "text",
+  "w.iteration": "integer",
+} as const;
+
+const openedInParts = inParts({ "w.opened_at": "timestamptz", ...waitKey }, 3);
 
 const notLookedBack = prepared(
   "waits_not_looked_back",
-  `select ${lookbackColumns} from waits w
+  `select ${lookbackColumns}, ${openedInParts.place} from waits w
   join workflow_instances i on i.tenant_id = w.tenant_id and i.id = w.instance_id
   where not w.looked_back and w.matched_event_id is null
     and w.opened_at < statement_timestamp() - $1::bigint * interval '1 ms'
-  order by w.opened_at
+    and ${openedInParts.behind}
+  order by ${openedInParts.order}
   limit $2`,
 );
 
-export interface UnappliedMatch {
+export interface UnappliedMatch extends Placed {
   readonly tenantId: string;
   readonly instanceId: string;
   readonly eventId: string;
@@ -282,30 +341,37 @@ export async function unappliedMatches(
   db: Db,
   olderMs: number,
   limit: number,
+  after?: RowPlace,
 ): Promise<readonly UnappliedMatch[]> {
-  const rows = await run<UnappliedRow>(db, unapplied, [olderMs, limit]);
+  const values = [olderMs, limit, ...matchesInParts.values(after)];
+  const rows = await run<UnappliedRow>(db, unapplied, values);
   return rows.map((row) => ({
     tenantId: row.tenant_id,
     instanceId: row.instance_id,
     eventId: row.matched_event_id,
     matchedAt: row.matched_at,
+    place: row.place,
   }));
 }
 
-interface UnappliedRow {
+interface UnappliedRow extends Placed {
   readonly tenant_id: string;
   readonly instance_id: string;
   readonly matched_event_id: string;
   readonly matched_at: Date;
 }
 
+const matchesInParts = inParts({ "w.matched_at": "timestamptz", ...waitKey }, 3);
+
 const unapplied = prepared(
   "unapplied_matches",
-  `select w.tenant_id, w.instance_id, w.matched_event_id, w.matched_at from waits w
+  `select w.tenant_id, w.instance_id, w.matched_event_id, w.matched_at, ${matchesInParts.place}
+  from waits w
   join workflow_instances i on i.tenant_id = w.tenant_id and i.id = w.instance_id
   where w.matched_event_id is not null and i.status <> 'PAUSED'
     and w.matched_at < statement_timestamp() - $1::bigint * interval '1 ms'
-  order by w.matched_at
+    and ${matchesInParts.behind}
+  order by ${matchesInParts.order}
   limit $2`,
 );
 

@@ -54,6 +54,7 @@ export type { LapseOptions, Lapsed, OverdueAttempt, UnappliedMatch } from "./due
 export type { DueStep } from "./due-step.ts";
 export { orphansAmong } from "./orphans.ts";
 export type { JobOfStep } from "./orphans.ts";
+export type { Placed, RowPlace } from "./parts.ts";
 export {
   BadCursorError,
   DatabaseFaultError,

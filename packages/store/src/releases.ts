@@ -1,6 +1,8 @@
 import { storedEventColumns, storedEventOf } from "./events.ts";
 import type { StoredEvent, StoredEventRow } from "./events.ts";
 import type { Key } from "./commit.ts";
+import { inParts } from "./parts.ts";
+import type { RowPlace, Placed } from "./parts.ts";
 import { prepared, run, type Db } from "./statement.ts";
 
 /**
@@ -26,9 +28,15 @@ export async function releasesLeft(
   db: Db,
   olderMs: number,
   limit: number,
-): Promise<readonly (Release & { readonly releasedAt: Date })[]> {
-  const rows = await run<ReleaseRow & { released_at: Date }>(db, left, [olderMs, limit]);
-  return rows.map((row) => ({ ...releaseOf(row), releasedAt: row.released_at }));
+  after?: RowPlace,
+): Promise<readonly (Release & Placed & { readonly releasedAt: Date })[]> {
+  const values = [olderMs, limit, ...leftInParts.values(after)];
+  const rows = await run<ReleaseRow & Placed & { released_at: Date }>(db, left, values);
+  return rows.map((row) => ({
+    ...releaseOf(row),
+    releasedAt: row.released_at,
+    place: row.place,
+  }));
 }
 
 interface ReleaseRow {
@@ -55,11 +63,23 @@ const ofInstance = prepared(
   order by taken_at`,
 );
 
+const leftInParts = inParts(
+  {
+    released_at: "timestamptz",
+    tenant_id: "text",
+    instance_id: "uuid",
+    event_id: "text",
+    taken_at: "timestamptz",
+  },
+  3,
+);
+
 const left = prepared(
   "releases_left",
-  `select ${columns}, released_at from event_releases
+  `select ${columns}, released_at, ${leftInParts.place} from event_releases
   where released_at < statement_timestamp() - $1::bigint * interval '1 ms'
-  order by released_at
+    and ${leftInParts.behind}
+  order by ${leftInParts.order}
   limit $2`,
 );
 

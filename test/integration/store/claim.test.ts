@@ -393,8 +393,27 @@ test("an attempt whose clock ran out is told after a grace, with its task's poli
       clock: "timeout",
       dueAt: expect.any(Date),
       retry,
+      place: expect.any(Array),
     },
   ]);
+});
+
+test("overdue attempts, and steps that have killed too many workers, are looked past", async () => {
+  const { db } = database;
+  const held = await Promise.all([1, 2, 3].map(() => claimedBy(workerId())));
+  await sql`update step_executions set lapses = 4, due_at = now() - interval '3 s'`.execute(db);
+
+  const lapse = { lapseMs: 4_000, mostDeliveries: 5, limit: 2 };
+  const lapsed = await takeLapsedSteps(db, lapse);
+  const others = await takeLapsedSteps(db, { ...lapse, after: lapsed.at(-1)?.place });
+  const overdue = await overdueAttempts(db, 2);
+  const later = await overdueAttempts(db, 2, overdue.at(-1)?.place);
+
+  const ids = held.map(({ id }) => id).toSorted();
+  const idsOf = (found: readonly { instanceId: string }[]) =>
+    found.map(({ instanceId }) => instanceId);
+  expect(idsOf([...lapsed, ...others])).toEqual(ids);
+  expect(idsOf([...overdue, ...later])).toEqual(ids);
 });
 
 test("progress is kept and moves the heartbeat on, but not beyond the attempt's own time", async () => {

@@ -7,6 +7,7 @@ import {
   markLookedBack,
   markMatched,
   openLookbacks,
+  releasesLeft,
   settleEvents,
   takeOne,
   unappliedMatches,
@@ -14,7 +15,7 @@ import {
   takeBack,
   waitsNotLookedBack,
 } from "@millrace/store";
-import type { Json, NewEvent, StoredEvent } from "@millrace/store";
+import type { Json, NewEvent, Placed, RowPlace, StoredEvent } from "@millrace/store";
 import { eventually } from "@millrace/testkit";
 import { sql } from "kysely";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
@@ -364,9 +365,52 @@ test("what a crash left between two halves is found after a moment", async () =>
   expect(await waitsNotLookedBack(db, 0, 10)).toEqual([]);
   expect(await unappliedMatches(db, 60_000, 10)).toEqual([]);
   expect(await unappliedMatches(db, 0, 10)).toEqual([
-    { tenantId, instanceId: snapshot.id, eventId: event.id, matchedAt: expect.any(Date) },
+    {
+      tenantId,
+      instanceId: snapshot.id,
+      eventId: event.id,
+      matchedAt: expect.any(Date),
+      place: expect.any(Array),
+    },
   ]);
 });
+
+test("what is asked for in parts comes once each, whatever stays where it is, also of one moment", async () => {
+  const { db } = database;
+  const snapshots: Snapshot[] = [];
+  for (let n = 0; n < 3; n++) {
+    snapshots.push(await createWaiting({ lookbackFrom: new Date() }));
+    await publish();
+  }
+  const waits = await inParts((after) => waitsNotLookedBack(db, 0, 1, after));
+  await sql`update waits set matched_event_id = 'e', matched_at = now()`.execute(db);
+  await sql`update events set received_at = now() - interval '1 minute'`.execute(db);
+  await sql`insert into event_releases (tenant_id, instance_id, event_id, taken_at, released_at)
+    select tenant_id, instance_id, 'e', now(), now() from waits`.execute(db);
+
+  const events = await inParts((after) => unmatchedEvents(db, 0, 1, after));
+  const matches = await inParts((after) => unappliedMatches(db, 0, 1, after));
+  const releases = await inParts((after) => releasesLeft(db, 0, 1, after));
+
+  const ids = snapshots.map(({ id }) => id).toSorted();
+  const idsOf = (found: readonly { instanceId: string }[]) =>
+    found.map(({ instanceId }) => instanceId).toSorted();
+  expect([idsOf(waits), idsOf(matches), idsOf(releases)]).toEqual([ids, ids, ids]);
+  expect(new Set(events.map(({ id }) => id)).size).toBe(3);
+  expect(events).toHaveLength(3);
+});
+
+async function inParts<Item extends Placed>(
+  find: (after: RowPlace | undefined) => Promise<readonly Item[]>,
+): Promise<readonly Item[]> {
+  const items: Item[] = [];
+  for (let part = 0; part < 10; part++) {
+    const found = await find(items.at(-1)?.place);
+    if (found.length === 0) return items;
+    items.push(...found);
+  }
+  throw new Error("the parts come to no end");
+}
 
 test("a wait and an event that are committed at the same time meet: none is lost", async () => {
   const { db } = database;

@@ -61,18 +61,38 @@ interface Question {
   readonly indexes: readonly string[];
 }
 
+/** Before whatever is stored, as of the keys of waits and steps. */
+const never = "-infinity";
+const firstKey = ["", "00000000-0000-0000-0000-000000000000", "", 0];
+
 const questions: readonly Question[] = [
   { name: "due_steps", values: [500], indexes: ["step_executions_look"] },
   {
     name: "silent_holders",
-    values: [4_000, 500],
+    values: [4_000, 500, ...firstKey, 0],
     indexes: ["step_executions_unheld", "step_executions_held"],
   },
-  { name: "overdue_attempts", values: [500], indexes: ["step_executions_held"] },
-  { name: "unmatched_events", values: [2_000, 500], indexes: ["events_unmatched"] },
-  { name: "waits_not_looked_back", values: [2_000, 500], indexes: ["waits_not_looked_back"] },
-  { name: "unapplied_matches", values: [2_000, 500], indexes: ["waits_unapplied"] },
-  { name: "releases_left", values: [2_000, 500], indexes: ["event_releases_left"] },
+  {
+    name: "overdue_attempts",
+    values: [500, never, ...firstKey],
+    indexes: ["step_executions_held"],
+  },
+  { name: "unmatched_events", values: [2_000, 500, never, "", ""], indexes: ["events_unmatched"] },
+  {
+    name: "waits_not_looked_back",
+    values: [2_000, 500, never, ...firstKey],
+    indexes: ["waits_not_looked_back"],
+  },
+  {
+    name: "unapplied_matches",
+    values: [2_000, 500, never, ...firstKey],
+    indexes: ["waits_unapplied"],
+  },
+  {
+    name: "releases_left",
+    values: [2_000, 500, never, ...firstKey.slice(0, 3), never],
+    indexes: ["event_releases_left"],
+  },
   { name: "left_unstarted_children", values: [500], indexes: ["children_look"] },
   { name: "left_child_signals", values: [500], indexes: ["child_signals_look"] },
   { name: "untold_grants", values: [500], indexes: ["limit_slots_granted"] },
@@ -189,6 +209,11 @@ async function fill(): Promise<void> {
     select 'default', id, 'a', 1, 'a', 'TASK', 'COMPLETED', 1, 'noop', 'default', now(), now(),
       gen_random_uuid()
     from workflow_instances`.execute(db);
+  await sql`
+    insert into waits (tenant_id, instance_id, path, iteration, purpose, pattern, event_paths, deliver,
+      opened_at, looked_back)
+    select 'default', id, 'w', 1, 'STEP', 'p', '', 'ALL', now() - interval '1 h', true
+    from workflow_instances limit 1000`.execute(db);
   await sql`
     insert into events (tenant_id, id, pattern, payload, occurred_at, received_at, actor, matched_at)
     select 'default', 'e' || n, 'p', '{}', now(), now() - interval '1 h', 'a', now()

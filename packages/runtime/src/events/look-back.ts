@@ -19,9 +19,9 @@ export async function lookBack(services: Services, key: Key): Promise<void> {
 export const takesWaits: ReadonlySet<TimerKind> = new Set(["wait", "total", "timeout"]);
 
 /** Waits of which one event takes all: one, or those for the first of several events. */
-export type LookbackGroup = readonly [LookbackWait, ...LookbackWait[]];
+type LookbackGroup = readonly [LookbackWait, ...LookbackWait[]];
 
-export async function lookbackGroups(
+async function lookbackGroups(
   services: Services,
   waits: readonly LookbackWait[],
 ): Promise<readonly LookbackGroup[]> {
@@ -45,7 +45,7 @@ async function isForAny(services: Services, { stepId, snapshot }: LookbackWait):
 }
 
 /** Takes the oldest event that satisfies one of them; of two waits for it the first has it. */
-export async function lookBackFor(services: Services, group: LookbackGroup): Promise<void> {
+async function lookBackFor(services: Services, group: LookbackGroup): Promise<void> {
   const { db } = services.database;
   const searches = await Promise.all(
     group.map(async (wait) => {

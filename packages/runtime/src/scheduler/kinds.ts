@@ -17,11 +17,11 @@ import {
   waitsNotLookedBack,
   workersLost,
 } from "@millrace/store";
-import type { Lapsed, OverdueAttempt, SilentWorker } from "@millrace/store";
+import type { Key, Lapsed, OverdueAttempt, SilentWorker } from "@millrace/store";
 import { advance } from "../advance.ts";
 import { handOn } from "../events/hand-on.ts";
 import { signalsOf } from "../events/inbox.ts";
-import { lookBackFor, lookbackGroups } from "../events/look-back.ts";
+import { lookBack } from "../events/look-back.ts";
 import { matchEvent } from "../events/match-event.ts";
 import { deliver, startChild } from "../instances/children.ts";
 import { nudge } from "../nudge.ts";
@@ -55,8 +55,10 @@ const steps = kind({
 export const lapsed: Kind = kind({
   name: "lapsed",
   needsQueue: true,
-  find: ({ database }, limit) => takeLapsedSteps(database.db, { lapseMs, mostDeliveries, limit }),
+  find: ({ database }, limit, after) =>
+    takeLapsedSteps(database.db, { lapseMs, mostDeliveries, limit, after }),
   since: ({ silentSince }) => silentSince,
+  place: ({ place }) => place,
   repair: takeOver,
 });
 
@@ -88,34 +90,42 @@ async function addWhatTheyMissed(
 /** Attempts whose worker is gone, or does not fire their clock. */
 const attempts = kind({
   name: "attempts",
-  find: ({ database }, limit) => overdueAttempts(database.db, limit),
+  find: ({ database }, limit, after) => overdueAttempts(database.db, limit, after),
   since: ({ dueAt }) => dueAt,
+  place: ({ place }) => place,
   repair: (services, items) => each(services, items, (item) => timeOut(services, item)),
 });
 
 /** Events whose publisher did not come to match them. */
 const events = kind({
   name: "events",
-  find: ({ database }, limit) => unmatchedEvents(database.db, unfinishedMs, limit),
+  find: ({ database }, limit, after) => unmatchedEvents(database.db, unfinishedMs, limit, after),
   since: ({ receivedAt }) => receivedAt,
+  place: ({ place }) => place,
   repair: (services, items) => each(services, items, (event) => matchEvent(services, event)),
 });
 
 /** Waits whose opener did not come to look for events before them. */
 const lookbacks = kind({
   name: "lookbacks",
-  find: async (services, limit) =>
-    lookbackGroups(services, await waitsNotLookedBack(services.database.db, unfinishedMs, limit)),
-  since: ([{ openedAt }]) => new Date(openedAt),
-  repair: (services, items) => each(services, items, (group) => lookBackFor(services, group)),
+  find: ({ database }, limit, after) => waitsNotLookedBack(database.db, unfinishedMs, limit, after),
+  since: ({ openedAt }) => new Date(openedAt),
+  place: ({ place }) => place,
+  repair: (services, waits) => each(services, instancesOf(waits), (key) => lookBack(services, key)),
 });
+
+function instancesOf(waits: readonly Key[]): readonly Key[] {
+  const keys = waits.map(({ tenantId, instanceId }) => ({ tenantId, instanceId }));
+  return [...new Map(keys.map((key) => [`${key.tenantId}/${key.instanceId}`, key])).values()];
+}
 
 /** Waits that an event has taken, and whose instances were not told. */
 const matches = kind({
   name: "matches",
   needsQueue: true,
-  find: ({ database }, limit) => unappliedMatches(database.db, unfinishedMs, limit),
+  find: ({ database }, limit, after) => unappliedMatches(database.db, unfinishedMs, limit, after),
   since: ({ matchedAt }) => matchedAt,
+  place: ({ place }) => place,
   repair: (services, items) =>
     each(services, items, ({ tenantId, instanceId, eventId }) =>
       nudge(services, { tenantId, id: eventId }, [instanceId]),
@@ -125,8 +135,9 @@ const matches = kind({
 /** Events whose instance could not use them, and that nobody came to hand on. */
 const releases = kind({
   name: "releases",
-  find: ({ database }, limit) => releasesLeft(database.db, unfinishedMs, limit),
+  find: ({ database }, limit, after) => releasesLeft(database.db, unfinishedMs, limit, after),
   since: ({ releasedAt }) => releasedAt,
+  place: ({ place }) => place,
   repair: (services, items) => each(services, items, (release) => handOn(services, release)),
 });
 
