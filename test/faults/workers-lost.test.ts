@@ -309,10 +309,62 @@ test.concurrent("C16: where no process can be had for a step that is to run alon
   expect(why.failure).toMatch(
     /^exit code 1, Error: .*: Error: the port is taken \(at file:\S+\)$/s,
   );
-  expect(why.message).toContain("The last such process ended before it had the step");
+  expect(why.message).toContain(
+    "The last try came to nothing, and another one follows: exit code 1",
+  );
   const exit = letter.deliveries.at(-1)?.exit;
   expect(exit).toMatch(/^exit code 1, Error: .*the port is taken.*, before it had the step$/s);
 }, 180_000);
+
+test.concurrent("C16: runs of which nothing can be stored, or whose definition is gone, are counted, alone as well, and tried again after pauses", async () => {
+  const { client, queue, start, letterOf } = await open({ workers: 1 });
+  const query = (text: string) => installation.query<{ instance_id: string; lapses: number }>(text);
+  await query(`create function refuse() returns trigger language plpgsql as
+    $$ begin raise exception 'no space is left'; end $$`);
+  await query(`create trigger refuse before update on step_executions for each row
+    when (new.queue = '${queue}' and new.status = 'COMPLETED') execute function refuse()`);
+  await client.definitions.register({
+    id: "undefined",
+    steps: [{ stepId: "task", type: "TASK", taskId: "noop", queue }],
+  });
+  await query(`create function undefine() returns trigger language plpgsql as
+    $$ begin delete from workflow_definitions where id = new.workflow_id; return null; end $$`);
+  await query(`create trigger undefine after insert on workflow_instances for each row
+    when (new.workflow_id = 'undefined') execute function undefine()`);
+  const [refused, undefinedId] = [await start(), await start({}, "undefined")];
+  const ids = [refused, undefinedId];
+  const ofBoth = `where instance_id in ('${ids.join("', '")}')`;
+  const counted = (lapses: number) =>
+    eventually(
+      `run ${lapses} of both`,
+      async () => {
+        const rows = await query(`select lapses from step_executions ${ofBoth}
+          and status = 'PENDING' and look_at > now()`);
+        return rows.filter((row) => row.lapses === lapses).length === 2;
+      },
+      { timeoutMs: 60_000, intervalMs: 100 },
+    );
+
+  await counted(1);
+  const whys = await Promise.all(ids.map((id) => client.instances.why(id)));
+  await query(`update step_executions set lapses = 2, look_at = now() ${ofBoth}`);
+  await counted(3);
+  await client.instances.cancel(undefinedId, { shouldCompensate: false });
+  await query(`update step_executions set lapses = 4, look_at = now()
+    where instance_id = '${refused}'`);
+  const letter = await letterOf(refused);
+
+  expect(whys.map(({ reasons }) => reasons.map(({ kind }) => kind))).toEqual([
+    ["QUEUED"],
+    ["DEFINITION_MISSING", "QUEUED"],
+  ]);
+  const failures = whys.map(({ reasons }) => reasons.at(-1)?.failure);
+  expect(failures).toEqual([
+    expect.stringContaining("no space is left"),
+    expect.stringContaining("undefined"),
+  ]);
+  expect(letter.deliveries.at(-1)?.exit).toContain("no space is left");
+}, 120_000);
 
 test.concurrent("C16: attempts that failed are not counted as deaths of their workers", async () => {
   const { client, queue, start, entriesOf } = await open({ workers: 1 });

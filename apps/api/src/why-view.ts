@@ -210,7 +210,7 @@ function lostText(reason: ReasonOf<HeldKind>): string {
 }
 
 function queuedText(reason: ReasonOf<QueuedKind>, at: Date): string {
-  const { queue, since, deliveries, workers, taken, limit, isBlocked, until } = reason;
+  const { queue, since, deliveries, workers, taken, limit, isBlocked, failure, until } = reason;
   const queued =
     deliveries === 0
       ? `is queued on ${queue} since ${since.toISOString()}`
@@ -227,7 +227,11 @@ function queuedText(reason: ReasonOf<QueuedKind>, at: Date): string {
   const blocked = isBlocked
     ? ` A worker that does not know task ${reason.taskId} has had it; it is offered again at ${time(until) ?? "its time"}.`
     : "";
-  return `Step ${placeOf(reason)} ${queued}; ${workers.length} live ${able} can take it${busy}.${blocked}${late}`;
+  const failed =
+    failure === null
+      ? ""
+      : ` Its last run came to nothing, and it is offered again at ${time(until) ?? "its time"}: ${failure}.`;
+  return `Step ${placeOf(reason)} ${queued}; ${workers.length} live ${able} can take it${busy}.${blocked}${failed}${late}`;
 }
 
 /** Since when is known of the first run alone. */
@@ -247,9 +251,7 @@ function runningText(reason: ReasonOf<HeldKind>): string {
 function aloneText(reason: ReasonOf<"QUEUED_ALONE">): string {
   const { queue, failure, workers, cells, taken, running } = reason;
   const failed =
-    failure === null
-      ? ""
-      : ` The last such process ended before it had the step, and another one is tried: ${failure}.`;
+    failure === null ? "" : ` The last try came to nothing, and another one follows: ${failure}.`;
   const waits = `Step ${placeOf(reason)} is queued on ${queue} to run alone, in a process of its own, since ${suspicionOf(reason)}.${failed}`;
   const able =
     workers.length === 1

@@ -76,7 +76,7 @@ test("a step that is run again does not claim the time of its first run, or of i
   expect(reasonOf({ ...run, kind: "RUNNING", deliveries: 1 }).message).toBe(
     "Step charge runs on worker w1 since 2026-03-01T12:00:00.000Z, attempt 1. The worker was last heard of at 2026-03-01T12:00:00.000Z.",
   );
-  const slots = { workers: ["w1"], taken: 1, limit: 2, isBlocked: false, until: at };
+  const slots = { workers: ["w1"], taken: 1, limit: 2, isBlocked: false, failure: null, until: at };
   const queued = { ...task, ...slots, kind: "QUEUED", queue: "default" } as const;
   expect(reasonOf(queued).message).toBe(
     "Step charge is queued on default again, after 2 runs that came to no end; 1 live worker can take it, with 1 of 2 slots taken.",
@@ -99,7 +99,7 @@ test("of a step that ended its workers, and has no process, it says both", () =>
   const { message } = reasonOf({ ...alone, deaths: 0, handOvers: 5, failure });
 
   expect(message).toContain(
-    "since its workers were asked to end soon after it had begun, 5 times in a row. The last such process ended before it had the step, and another one is tried: exit code 1, Error: the port is taken.",
+    "since its workers were asked to end soon after it had begun, 5 times in a row. The last try came to nothing, and another one follows: exit code 1, Error: the port is taken.",
   );
 });
 

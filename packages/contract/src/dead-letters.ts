@@ -25,10 +25,10 @@ export const LapsedDeliveryView = z
       .number()
       .nullable()
       .meta({ description: "its memory at the last beat, or the most it was seen to have" }),
-    exit: z
-      .string()
-      .nullable()
-      .meta({ description: "the signal or exit code, where its supervisor has told" }),
+    exit: z.string().nullable().meta({
+      description:
+        "the signal or exit code, where its supervisor has told; or of what the run came to nothing",
+    }),
   })
   .meta({ id: "LapsedDeliveryView" });
 export type LapsedDeliveryView = z.infer<typeof LapsedDeliveryView>;

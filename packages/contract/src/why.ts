@@ -115,7 +115,7 @@ export const WhyReasonView = z
       description: "LIMIT: how many wait, this one among them; ITEMS: how many have not begun",
     }),
     isBlocked: z.boolean().optional().meta({
-      description: "QUEUED: whether a worker has had it that could do nothing with it",
+      description: "QUEUED: whether a worker has had it that does not know its task",
     }),
     problem: z.string().optional().meta({ description: "QUEUE_AWAY: what the queue answers" }),
     missing: z.enum(MISSING_PARTS).optional().meta({
@@ -131,7 +131,7 @@ export const WhyReasonView = z
         "QUEUED_ALONE: how often in a row its worker was asked to end soon after it had begun",
     }),
     failure: z.string().nullable().optional().meta({
-      description: "QUEUED_ALONE: why the last process for it ended before it had the step",
+      description: "of what its last run came to nothing, or why the process for it did not start",
     }),
     cells: z.int().optional().meta({
       description:

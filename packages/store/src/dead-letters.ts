@@ -39,15 +39,21 @@ export interface LapsedDelivery {
   readonly foundAt: string;
   /** Memory of the worker at its last beat; where it ran the step alone, the most it was seen to have. */
   readonly rssBytes: number | null;
-  /** How its process ended, where the supervisor has told: a signal or an exit code. */
+  /**
+   * How its process ended, where the supervisor has told: a signal or an exit code. Of a run that came to
+   * nothing while the process lived on: of what.
+   */
   readonly exit: string | null;
 }
 
-/** One lapse of step `s`, whose worker `w` may be gone. */
+/** How a step is marked whose last run came to nothing while its worker lived on; of what follows. */
+export const failedRun = "failed:";
+
+/** One lapse of step `s`, whose worker `w` may be gone, or whose run came to nothing (`disownSteps`). */
 export const lapseOf = `jsonb_build_array(jsonb_build_object(
       'attempt', s.attempt, 'workerId', s.worker_id, 'host', w.host, 'pid', w.pid,
       'lastBeatAt', w.beat_at, 'foundAt', statement_timestamp(),
-      'rssBytes', w.rss_bytes, 'exit', w.exit))`;
+      'rssBytes', w.rss_bytes, 'exit', coalesce(w.exit, substr(s.blocked, ${failedRun.length + 1}))))`;
 
 export interface DeadLetterFilter {
   /** Absent: whatever became of them. */

@@ -49,13 +49,17 @@ const anything = prepared(
 /**
  * Gives them to a worker that does not exist: to whoever looks for lapsed holders they are free, and
  * count as runs that came to nothing.
+ *
+ * @param why They came to nothing, beginning with `failedRun` (dead-letters.ts): they are tried again after pauses that grow.
+ *   Null: nobody knows.
  */
 export async function disownSteps(
   db: Db,
   workerId: string,
   steps: readonly HeldStep[],
+  why: string | null = null,
 ): Promise<void> {
-  if (steps.length > 0) await run(db, disown, [workerId, nobody, ...source.values(steps)]);
+  if (steps.length > 0) await run(db, disown, [workerId, nobody, why, ...source.values(steps)]);
 }
 
 const source = rowSource<HeldStep>({
@@ -70,13 +74,13 @@ const disown = prepared(
   "disown_steps",
   `with mine as materialized (
     select s.tenant_id, s.instance_id, s.path, s.iteration
-    from ${source.from("x", 3)}
+    from ${source.from("x", 4)}
     join step_executions s on s.tenant_id = x.tenant_id and s.instance_id = x.instance_id
       and s.path = x.path and s.iteration = x.iteration
     where s.worker_id = $1 and s.fence = x.fence and s.status = 'RUNNING' and not s.awaited
     order by s.tenant_id, s.instance_id, s.path, s.iteration
     for update of s skip locked)
-  update step_executions s set worker_id = $2
+  update step_executions s set worker_id = $2, blocked = $3
   from mine x
   where s.tenant_id = x.tenant_id and s.instance_id = x.instance_id
     and s.path = x.path and s.iteration = x.iteration`,

@@ -80,6 +80,8 @@ export interface LapseOptions {
 export interface Lapsed extends DueStep, Placed {
   /** PENDING again, at the next fence; else untouched, and to be poisoned. */
   readonly isFree: boolean;
+  /** Its last run came to nothing while the worker lived on: it is looked for after a pause. */
+  readonly isPutOff: boolean;
   /** Deliveries of this attempt that ended so, this one included; of one to be poisoned, the deaths. */
   readonly lapses: number;
   readonly silentSince: Date;
@@ -107,6 +109,7 @@ export async function takeLapsedSteps(db: Db, options: LapseOptions): Promise<re
   return rows.map((row) => ({
     ...dueStepOf(row),
     isFree: row.is_free,
+    isPutOff: row.is_put_off,
     lapses: row.counted,
     silentSince: row.silent_since,
     place: row.place,
@@ -115,6 +118,7 @@ export async function takeLapsedSteps(db: Db, options: LapseOptions): Promise<re
 
 interface LapsedRow extends DueRow, Placed {
   readonly is_free: boolean;
+  readonly is_put_off: boolean;
   readonly counted: number;
   readonly silent_since: Date;
 }
@@ -176,15 +180,17 @@ const lapsedSteps = prepared(
   freed as (
     update step_executions s
     set status = 'PENDING', fence = s.fence + 1, worker_id = null, carrier = null,
-      look_at = case when not s.held then statement_timestamp() + interval '30 s' end, looks = 0,
+      look_at = case when not s.held then statement_timestamp() + case when s.blocked is null
+        then interval '30 s' else 4 ^ least(s.lapses + 1, 5) * interval '1 s' end end, looks = 0,
       due_at = null, due_clock = null, timeout_at = null, lapses = s.lapses + 1,
       lapse_log = coalesce(s.lapse_log, '[]') || x.lapse
     from lapsed x
     where ${samePlace} and x.deaths < $8
-    returning ${dueColumns}, s.lapses as counted, x.silent_since, true as is_free, x.place)
+    returning ${dueColumns}, s.lapses as counted, x.silent_since, true as is_free,
+      s.blocked is not null as is_put_off, x.place)
   select * from freed
   union all
-  select ${dueColumns}, s.deaths, s.silent_since, false, s.place from lapsed s where s.deaths >= $8
+  select ${dueColumns}, s.deaths, s.silent_since, false, false, s.place from lapsed s where s.deaths >= $8
   order by tenant_id, instance_id, path, iteration`,
 );
 

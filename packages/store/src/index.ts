@@ -21,6 +21,7 @@ export type { ClaimRequest, Claimed, ClaimedStep } from "./claim.ts";
 export { commitBatch, commitLocked, createBatch, createWithin, startedUnder } from "./commit.ts";
 export type { Carry, Commit, CommitOutcome, Hold, Key, Locked, ReceivedSignal } from "./commit.ts";
 export { listDeadLetters, readDeadLetter } from "./dead-letters.ts";
+export { failedRun } from "./dead-letters.ts";
 export type { DeadLetter, DeadLetterFilter, LapsedDelivery } from "./dead-letters.ts";
 export { openDatabase } from "./database.ts";
 export type { DatabaseHandle, DatabaseOptions, PoolStats, StoreLog } from "./database.ts";

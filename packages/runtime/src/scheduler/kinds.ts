@@ -242,7 +242,10 @@ interface OrphanJob {
 async function takeOver(services: Services, items: readonly Lapsed[]): Promise<number> {
   const free = items.filter(({ isFree }) => isFree);
   services.metrics.takeOvers.add({}, free.length);
-  const enqueued = await enqueueDue(services, free);
+  const enqueued = await enqueueDue(
+    services,
+    free.filter(({ isPutOff }) => !isPutOff),
+  );
   const poisoned = items.filter(({ isFree }) => !isFree);
   return enqueued + (await each(services, poisoned, (step) => poison(services, step)));
 }

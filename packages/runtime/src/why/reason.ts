@@ -81,8 +81,10 @@ export type Reason =
       readonly taken: number;
       /** Those that they run at a time; null: not all of them say. */
       readonly limit: number | null;
-      /** Whether a worker has had it that could do nothing with it. */
+      /** Whether a worker has had it that does not know its task. */
       readonly isBlocked: boolean;
+      /** Of what the run before came to nothing; null: it did not, or nobody knows. */
+      readonly failure: string | null;
       /** When its job is looked for, should that be lost or blocked. */
       readonly until: Date | null;
     } & AtStep)
@@ -97,7 +99,7 @@ export type Reason =
       readonly deaths: number;
       /** How often in a row one was asked to end soon after it had begun. */
       readonly handOvers: number;
-      /** Why the last process for it came to nothing; null: it was not tried, or could take it. */
+      /** Of what the last try came to nothing; null: it was not tried, or nobody knows. */
       readonly failure: string | null;
       /** Live workers that could take it. */
       readonly workers: readonly string[];

@@ -1,3 +1,4 @@
+import { failedRun } from "@millrace/store";
 import type { InstanceRead, LiveWorker, StepRead, Suspect } from "@millrace/store";
 import { isSuspect } from "../perform.ts";
 import { failedCell } from "../worker/cells.ts";
@@ -99,6 +100,7 @@ function pendingReason(
     since: step.retryAt ?? step.createdAt,
     deliveries: step.deliveries,
     workers: able.map(({ id }) => id),
+    failure: failureOf(step),
   };
   if (able.length === 0 || !waitsAlone(step)) {
     return {
@@ -106,7 +108,7 @@ function pendingReason(
       kind: able.length === 0 ? none : "QUEUED",
       taken: able.reduce((sum, { id }) => sum + (steps.get(id) ?? 0), 0),
       limit: slotsOf(able),
-      isBlocked: step.blocked !== null,
+      isBlocked: step.blocked !== null && common.failure === null,
       until: step.lookAt,
     };
   }
@@ -117,7 +119,6 @@ function pendingReason(
     kind: "QUEUED_ALONE",
     deaths: step.lapses,
     handOvers: step.handOvers,
-    failure: step.blocked?.startsWith(failedCell) ? step.blocked.slice(failedCell.length) : null,
     cells: able.reduce((sum, { cells }) => sum + (cells ?? 0), 0),
     taken: running.length,
     running: own.slice(0, suspectsShown).map(({ instanceId, stepId }) => ({ instanceId, stepId })),
@@ -125,6 +126,11 @@ function pendingReason(
 }
 
 const suspectsShown = 5;
+
+function failureOf({ blocked }: StepRead): string | null {
+  const mark = [failedCell, failedRun].find((each) => blocked?.startsWith(each));
+  return mark === undefined || blocked === null ? null : blocked.slice(mark.length);
+}
 
 /** Null where one of them is of a release that does not say. */
 function slotsOf(workers: readonly LiveWorker[]): number | null {

@@ -1,6 +1,8 @@
 import { mergeReads, pathOfStep } from "@millrace/engine";
 import type { Reads } from "@millrace/engine";
 import { loadReads } from "@millrace/store";
+import { giveUp } from "./give-up.ts";
+import { heldStepOf } from "./held.ts";
 import type { Held } from "./held.ts";
 import { runAttempt } from "./run-attempt.ts";
 import type { AttemptSignal } from "./run-attempt.ts";
@@ -50,6 +52,9 @@ async function runAndCommit(
     }
     count(worker, held, signal, startedAt);
     return await settleResult(worker, { held: { ...held, reads }, signal, carrier, goOn });
+  } catch (error) {
+    await giveUp(worker.services, held.workerId, heldStepOf(held), error);
+    throw error;
   } finally {
     worker.holdings.remove(held);
   }

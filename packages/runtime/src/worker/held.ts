@@ -1,5 +1,5 @@
 import type { Definition, Reads, Snapshot, TaskCall } from "@millrace/engine";
-import type { ClaimedStep, Json } from "@millrace/store";
+import type { ClaimedStep, HeldStep, Json } from "@millrace/store";
 import type { TaskContext } from "@millrace/sdk";
 import type { Abort } from "./abort.ts";
 import type { KnownTask } from "./task-registry.ts";
@@ -22,4 +22,10 @@ export interface Held {
   /** Rows of this instance that the chain has met, valid at the snapshot's version. */
   readonly reads: Reads;
   reportProgress(progress: Json | undefined): void;
+}
+
+/** As its row says who holds it. */
+export function heldStepOf({ snapshot, step }: Pick<Held, "snapshot" | "step">): HeldStep {
+  const { path, iteration, fence } = step;
+  return { tenantId: snapshot.tenantId, instanceId: snapshot.id, path, iteration, fence };
 }

@@ -218,7 +218,7 @@ export function failureOf(error: unknown): TaskFailure {
 }
 
 /** Cut first: a cut may leave half a character. */
-function storable(text: string, maxLength: number): string {
+export function storable(text: string, maxLength: number): string {
   return text.slice(0, maxLength).replace(unstorable, "\uFFFD");
 }
 

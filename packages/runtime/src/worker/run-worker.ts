@@ -25,6 +25,8 @@ import { takeFromKeeper } from "./cell.ts";
 import type { Keeper } from "./cell.ts";
 import type { CellProgram } from "./cell-process.ts";
 import { availableBytes, cellsFor, openCells } from "./cells.ts";
+import { giveUp } from "./give-up.ts";
+import { heldStepOf } from "./held.ts";
 import type { Held } from "./held.ts";
 import { openHoldings } from "./holdings.ts";
 import { loadTasks } from "./load-tasks.ts";
@@ -214,6 +216,7 @@ async function runStep(
   }
   if (worker.closing) return lookAtOnce(services.database.db, job);
   const since = performance.now();
+  const workerId = worker.id;
   const claimed = await persistently(services.log, () =>
     claim({
       tenantId: job.tenantId,
@@ -222,7 +225,7 @@ async function runStep(
       iteration: job.iteration,
       attempt: job.attempt,
       fence: job.fence,
-      workerId: worker.id,
+      workerId,
       carrier: jobId,
       timeoutMs: known.timeoutMs,
       heartbeatTimeoutMs: known.heartbeatTimeoutMs,
@@ -230,16 +233,29 @@ async function runStep(
     }),
   );
   if (claimed === undefined) return;
-  const { snapshot, step } = claimed;
+  let held: Held;
+  try {
+    held = worker.hold({ ...(await definedStep(services, claimed)), since, known });
+  } catch (error) {
+    await giveUp(services, workerId, heldStepOf(claimed), error);
+    throw error;
+  }
+  return { ended: carryOn(worker, held, jobId) };
+}
+
+/** @throws WorkflowNotFoundError where its definition is not stored any more. */
+async function definedStep(
+  { definitions, log }: Services,
+  { snapshot, step }: Claimed,
+): Promise<Pick<StepToHold, "snapshot" | "definition" | "step" | "call">> {
   const { tenantId, workflowId, workflowVersion } = snapshot;
-  const { definition } = await persistently(services.log, () =>
-    services.definitions.get(tenantId, workflowId, workflowVersion),
+  const { definition } = await persistently(log, () =>
+    definitions.get(tenantId, workflowId, workflowVersion),
   );
   const call = definition.steps.get(step.stepId) ?? definition.compensationSteps.get(step.stepId);
   if (call === undefined || !("taskId" in call))
     throw new Error(`step "${step.stepId}" is no task`);
-  const held = worker.hold({ since, snapshot, definition, step, call, known });
-  return { ended: carryOn(worker, held, jobId) };
+  return { snapshot, definition, step, call };
 }
 
 function holdStep(

@@ -3,6 +3,7 @@ import { disownSteps, heldSteps, lostHolds } from "@millrace/store";
 import type { HeldStep } from "@millrace/store";
 import { startLoop } from "../loop.ts";
 import type { Loop } from "../loop.ts";
+import { heldStepOf } from "./held.ts";
 import type { Held } from "./held.ts";
 import { persistently } from "./persist.ts";
 import type { WorkerState } from "./worker-state.ts";
@@ -83,11 +84,6 @@ function strayHolds(worker: WorkerState) {
       await disownSteps(db, worker.id, given);
     },
   };
-}
-
-function heldStepOf({ snapshot, step }: Held): HeldStep {
-  const { path, iteration, fence } = step;
-  return { tenantId: snapshot.tenantId, instanceId: snapshot.id, path, iteration, fence };
 }
 
 function keyOf({ tenantId, instanceId, path, iteration, fence }: HeldStep): string {
