@@ -1,2 +1,4 @@
-export { compileInputSchema, faultsOfInputSchema } from "./input-schema.ts";
-export type { CheckInput } from "./input-schema.ts";
+export { compileInputSchema } from "./check-input.ts";
+export type { CheckInput } from "./check-input.ts";
+export { hasFormat } from "./formats.ts";
+export { faultsOfInputSchema } from "./schema-faults.ts";

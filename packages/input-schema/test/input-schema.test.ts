@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { compileInputSchema } from "../src/input-schema.ts";
+import { compileInputSchema } from "../src/index.ts";
 
 const fork = (level: number) => ({ $ref: `#/$defs/d${level}` });
 const forks = Object.fromEntries(
@@ -62,4 +62,16 @@ test("of very many violations the first are listed, and how many there are besid
 
   expect(problems).toHaveLength(1_001);
   expect(problems.at(-1)?.message).toBe("and 4000 more violations");
+});
+
+test("where Ajv itself breaks while it gathers all errors, the first one is told", () => {
+  const check = compileInputSchema({
+    inputSchema: {
+      anyOf: [{ additionalProperties: false }, false],
+      patternProperties: { "^m": {} },
+    },
+  });
+
+  expect(check({})).toEqual([]);
+  expect(check({ m: 1 })).toMatchObject([{ path: "/input", code: "additionalProperties" }]);
 });

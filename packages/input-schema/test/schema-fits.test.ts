@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { problemList } from "../../engine/src/definition/problem.ts";
 import { checkSchemaFits } from "../../engine/src/definition/schema-fits.ts";
-import { compileInputSchema } from "../src/input-schema.ts";
+import { compileInputSchema, hasFormat } from "../src/index.ts";
 
 const seed = Number(process.env["MILLRACE_SEED"] ?? 20_261_128);
 
@@ -11,7 +11,7 @@ const runs = Number(process.env["MODEL_RUNS"] ?? 60);
 
 function refusalsOf(schema: unknown): readonly string[] {
   const list = problemList([]);
-  checkSchemaFits(schema, list);
+  checkSchemaFits(schema, list, hasFormat);
   return list.problems.map(({ path }) => path.slice("/inputSchema".length));
 }
 
@@ -56,7 +56,24 @@ const { narrow } = fc.letrec<{ narrow: unknown }>((tie) => {
   const number = fc.constantFrom(-1, 0, 0.5, 1, 1.4, 1.5, 2, 3);
   const size = fc.constantFrom(0, 1, 2);
   const some = fc.array(tie("narrow"), { minLength: 1, maxLength: 2 });
-  const values = fc.subarray<unknown>([1, 1.5, "x", "xy", null], { minLength: 1, maxLength: 3 });
+  const values = fc.subarray<unknown>(
+    [
+      1,
+      1.5,
+      "x",
+      "xy",
+      null,
+      "2026-11-29",
+      {},
+      { m: "x" },
+      { k: 1, m: null },
+      [],
+      [1, "x"],
+      ["x", "x"],
+    ],
+    { minLength: 1, maxLength: 3 },
+  );
+  const names = fc.constantFrom("m", "k");
   const of = (key: string, value: fc.Arbitrary<unknown>) =>
     value.map((each) => [key, each] as const);
   const keyword = fc.oneof(
@@ -66,9 +83,20 @@ const { narrow } = fc.letrec<{ narrow: unknown }>((tie) => {
     of("properties", fc.record({ m: tie("narrow"), k: tie("narrow") }, { requiredKeys: [] })),
     of("additionalProperties", tie("narrow")),
     of("pattern", fc.constantFrom("^x$", "y", "^(x|z)", "^[a-w]+$", String.raw`\d|x*`, "(x+)+y")),
+    of("format", fc.constantFrom("date", "uuid", "ipv4", "int32", "int64", "float", "unheard-of")),
     of("multipleOf", fc.constantFrom(0.5, 0.1, 2, 3)),
     ...["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"].map((key) => of(key, number)),
-    ...["minItems", "maxItems", "minContains"].map((key) => of(key, size)),
+    ...["minItems", "maxItems", "minContains", "maxContains"].map((key) => of(key, size)),
+    ...["minProperties", "maxProperties", "minLength", "maxLength"].map((key) => of(key, size)),
+    of("uniqueItems", fc.boolean()),
+    of("propertyNames", tie("narrow")),
+    of(
+      "patternProperties",
+      fc.dictionary(fc.constantFrom("^m", "k$", "(a+)+"), tie("narrow"), { maxKeys: 2 }),
+    ),
+    of("dependentRequired", fc.dictionary(names, fc.subarray(["m", "k"]), { maxKeys: 1 })),
+    of("dependentSchemas", fc.dictionary(names, tie("narrow"), { maxKeys: 1 })),
+    of("allOf", some),
     of("items", tie("narrow")),
     of("prefixItems", some),
     of("contains", tie("narrow")),
@@ -123,10 +151,38 @@ test(`a random schema is refused where no value passes it, and only there (seed 
 }, 300_000);
 
 test(`of a random schema that is refused for more than its types no value passes (seed ${seed})`, () => {
-  const inner = [null, true, "x", "xy", "z", "y7", -1, 0, 0.5, 1, 1.4, 1.5, 2, 3, 6, [], {}];
+  const inner = [
+    null,
+    true,
+    false,
+    "",
+    "x",
+    "xy",
+    "z",
+    "y7",
+    "2026-11-29",
+    -1,
+    0,
+    0.5,
+    1,
+    1.4,
+    1.5,
+    2,
+    3,
+    6,
+    [],
+    {},
+  ];
   const inside = [
     ...inner,
-    ...inner.flatMap((value) => [[value], { m: value }, { k: value, m: value }]),
+    ...inner.flatMap((value) => [
+      [value],
+      [value, "x"],
+      [1, value],
+      { m: value },
+      { k: 1, m: value },
+      { k: value, m: value },
+    ]),
   ];
   const values = [
     ...inside,
@@ -167,6 +223,58 @@ describe("a schema that no input passes for", () => {
       { type: "object", required: ["a"], properties: { a: { $ref: "#" } } },
     ],
     ["an element like the whole", { type: "array", minItems: 1, items: { $ref: "#" } }],
+    ["a format that its constant has not", { const: "x", format: "date" }],
+    ["a format that no choice has", { enum: ["x", "2026-02-30"], type: "string", format: "date" }],
+    ["a format that is longer", { type: "string", format: "date", maxLength: 9 }],
+    ["a format of whole numbers alone", { enum: [0.5, 2 ** 31], format: "int32" }],
+    ["a format that ends before", { type: "number", format: "int32", minimum: 2 ** 31 }],
+    [
+      "a constant with a member of another type",
+      { const: { a: 1 }, properties: { a: { type: "string" } } },
+    ],
+    ["a constant without a member", { const: { a: 1 }, required: ["b"] }],
+    ["a constant with a member too many", { const: { a: 1 }, additionalProperties: false }],
+    ["a constant with an element of another type", { const: [1], items: { type: "string" } }],
+    ["a constant that does not contain it", { const: [1, 2], contains: { const: 3 } }],
+    ["a constant with the same twice", { const: [1, { a: 1 }, { a: 1 }], uniqueItems: true }],
+    ["more members than there may be", { type: "object", required: ["a", "b"], maxProperties: 1 }],
+    [
+      "fewer members than there must be",
+      { type: "object", properties: { a: {} }, additionalProperties: false, minProperties: 2 },
+    ],
+    [
+      "a member whose name may not be",
+      { type: "object", required: ["a"], propertyNames: { minLength: 2 } },
+    ],
+    [
+      "a member that another one asks for, and cannot be",
+      {
+        type: "object",
+        required: ["a"],
+        dependentRequired: { a: ["b"] },
+        properties: { b: false },
+      },
+    ],
+    [
+      "a member that asks for what cannot be",
+      { type: "object", required: ["a"], dependentSchemas: { a: { type: "array" } } },
+    ],
+    [
+      "a member that a pattern rules out",
+      { type: "object", required: ["ab"], patternProperties: { "^a": false } },
+    ],
+    [
+      "more of a kind than there may be",
+      { type: "array", contains: {}, minContains: 2, maxItems: 1 },
+    ],
+    [
+      "more of a kind than there may be of it",
+      { type: "array", contains: { type: "null" }, minContains: 2, maxContains: 1 },
+    ],
+    [
+      "more different elements than there are",
+      { type: "array", items: { type: "boolean" }, uniqueItems: true, minItems: 3 },
+    ],
   ])("%s is refused", ([, inputSchema]) => {
     expect(refusalsOf(inputSchema)).toHaveLength(1);
   });
@@ -177,6 +285,25 @@ describe("a schema that no input passes for", () => {
     ["a factor within the precision of the check", { const: 19.99, multipleOf: 0.01 }],
     ["elements that need not be", { type: "array", items: false }],
     ["an element that it need not contain", { type: "array", contains: false, minContains: 0 }],
+    ["a format that is not known", { const: "x", format: "unheard-of" }],
+    ["a format of texts for a number", { const: 1, format: "date" }],
+    ["a format that only its length allows", { type: "string", format: "date", maxLength: 10 }],
+    [
+      "a constant that fits inside",
+      { const: { a: [1] }, properties: { a: { items: { const: 1 } } } },
+    ],
+    [
+      "as many different elements as there are",
+      { type: "array", items: { type: ["boolean", "null"] }, uniqueItems: true, minItems: 3 },
+    ],
+    [
+      "a member that would ask for what cannot be, and need not be",
+      { type: "object", dependentSchemas: { a: false } },
+    ],
+    [
+      "a member that a pattern does not rule out",
+      { type: "object", required: ["b"], patternProperties: { "^a": false } },
+    ],
     [
       "a member like the whole, or null",
       { type: ["object", "null"], required: ["a"], properties: { a: { $ref: "#" } } },

@@ -37,8 +37,9 @@ export const simulate: Command = defineCommand({
     const [file = ""] = positionals;
     const source = await readOne(file);
     // It is needed by nothing else, and takes its time to be loaded.
-    const { compileInputSchema, faultsOfInputSchema } = await import("@millrace/input-schema");
-    const { document, problems: found = [] } = validateDefinition(source.value);
+    const { compileInputSchema, faultsOfInputSchema, hasFormat } =
+      await import("@millrace/input-schema");
+    const { document, problems: found = [] } = validateDefinition(source.value, hasFormat);
     const problems = [...faultsOfInputSchema(source.value, found), ...found];
     if (document === undefined || problems.length > 0) return refuse(output, source, problems);
 

@@ -1,6 +1,35 @@
 import type { Fields } from "./outline.ts";
 import { below, fieldsOf, itemsOf } from "./outline.ts";
 import type { ProblemList } from "./problem.ts";
+import {
+  boundsOf,
+  isAlwaysFit,
+  isMatch,
+  leftOpen,
+  lookInside,
+  ofBounds,
+  ofFormat,
+  ofMultiples,
+  ofType,
+  requiredBy,
+  stepsOf,
+} from "./schema-keywords.ts";
+import type { HasFormat } from "./schema-keywords.ts";
+import { everyKind, keyOf, kindOf, namedIn } from "./schema-kinds.ts";
+import type { Kind } from "./schema-kinds.ts";
+import {
+  all,
+  both,
+  endless,
+  fails,
+  fits,
+  one,
+  open,
+  outcomeOf,
+  some,
+  turned,
+} from "./schema-outcomes.ts";
+import type { Check, Outcome } from "./schema-outcomes.ts";
 import { decoded, lookUp } from "./schema-references.ts";
 
 /**
@@ -16,9 +45,15 @@ import { decoded, lookUp } from "./schema-references.ts";
 /**
  * A schema that no input fits would register a workflow that can never be started: its keywords rule each other
  * out, or its check never ends.
+ *
+ * @param hasFormat Knows the formats of texts, as who compiles the schema does.
  */
-export function checkSchemaFits(schema: unknown, list: ProblemList): void {
-  const look = lookAt(schema);
+export function checkSchemaFits(
+  schema: unknown,
+  list: ProblemList,
+  hasFormat: HasFormat = () => undefined,
+): void {
+  const look = lookAt(schema, hasFormat);
   if (look.fits) return;
   const add = (path: string, message: string) =>
     list.add(`/inputSchema${path}`, "NOTHING_FITS", message);
@@ -43,42 +78,19 @@ interface Look {
   readonly faults: ReadonlyMap<string, string>;
 }
 
-/** What may come of a schema for a kind of value: one of these, or several of them as bits. */
-const fits = 1;
-const fails = 2;
-const endless = 4;
-const open = fits | fails;
-
-/** A check that is made only when its turn comes. */
-type Check = () => number;
-
-/** Values of one type, or one value. */
-interface Kind {
-  readonly type: "null" | "boolean" | "number" | "string" | "array" | "object";
-  readonly isInteger?: boolean;
-  /** JSON of the value, with sorted keys; absent: it may be any that the schema does not name. */
-  readonly key?: string;
-  readonly value?: unknown;
-}
-
-/** All that there is where a schema names no values; what input there is most of comes first. */
-const everyKind: readonly Kind[] = [
-  { type: "object" },
-  { type: "string" },
-  { type: "array" },
-  { type: "number", isInteger: true },
-  { type: "number", isInteger: false },
-  ...[true, false, null].map(kindOf),
-];
-
-/** Values that a schema names; of more each may be any. */
-const maxNamed = 100;
 /** Schemas that are looked at, all together; beyond that anything may fit. */
 const maxLooks = 50_000;
 /** Steps of a regular expression that take as long as a look at a schema. */
 const stepsOfLook = 1_000;
 /** Schemas that are looked at on the way to one, of its own value and of those around it. */
 const maxDepth = 400;
+
+/** A schema that applies to a member, and where it stands. */
+interface MemberSchema {
+  readonly schema: unknown;
+  readonly at: readonly string[];
+  readonly isSure: boolean;
+}
 
 /** How a schema is come to. */
 interface Way {
@@ -94,7 +106,7 @@ interface Way {
   readonly under: readonly Pick<Way & { schema: unknown }, "schema" | "inOrder">[];
 }
 
-function lookAt(root: unknown): Look {
+function lookAt(root: unknown, hasFormat: HasFormat): Look {
   const named = namedIn(root);
   const kinds = [...everyKind, ...named.kinds];
   const faults = new Map<string, string>();
@@ -102,6 +114,8 @@ function lookAt(root: unknown): Look {
   const fitting = new Set<unknown>();
   /** Those that have been looked at since the last of them was found to fit, and whether that is over. */
   const looked = new Map<unknown, "NOW" | "DONE">();
+  /** Those of which it is being found out how many values fit. */
+  const counted = new Set<unknown>();
   // Where a reference has looked at every member and element, the validator spares alternatives beside it.
   const mayEvaluateAll =
     ["additionalProperties", "unevaluatedProperties"].some((name) => named.names.has(name)) &&
@@ -126,11 +140,15 @@ function lookAt(root: unknown): Look {
   }
 
   function anyFits(schema: unknown, path: string, isNeeded = true): boolean {
-    const way = { path, by: path, inOrder: false, isNeeded, under: [] };
-    return kinds.some((kind) => (outcome(schema, { ...way, kind }) & fits) !== 0);
+    return kinds.some((kind) => canBe(schema, kind, path, isNeeded));
   }
 
-  function outcome(schema: unknown, way: Way): number {
+  function canBe(schema: unknown, kind: Kind, path = "", isNeeded = false): boolean {
+    const way = { kind, path, by: path, inOrder: false, isNeeded, under: [] };
+    return (outcome(schema, way) & fits) !== 0;
+  }
+
+  function outcome(schema: unknown, way: Way): Outcome {
     const { path, by, inOrder, under, isNeeded } = way;
     if (schema === false && isNeeded) faults.set(path, "nothing fits false");
     if (schema === false) return fails;
@@ -149,14 +167,14 @@ function lookAt(root: unknown): Look {
     depth += 1;
     const rest = all(checksOf(fields, inside), inOrder);
     depth -= 1;
-    return combined(ofType(fields, way.kind), rest, bothFit);
+    return both(ofType(fields, way.kind), rest);
   }
 
   /** In the order in which they are made. */
   function checksOf(fields: Fields, way: Way): readonly Check[] {
     const { kind, path, inOrder, isNeeded } = way;
     const { $ref } = fields;
-    const apply = (value: unknown, at: string, more: Partial<Way> = {}): number =>
+    const apply = (value: unknown, at: string, more: Partial<Way> = {}): Outcome =>
       outcome(value, { ...way, path: `${path}${at}`, by: `${path}${at}`, ...more });
     const each = (key: string, more?: Partial<Way>): readonly Check[] =>
       itemsOf(fields[key]).map((value, index) => () => apply(value, `/${key}/${index}`, more));
@@ -191,87 +209,219 @@ function lookAt(root: unknown): Look {
         );
       });
     }
-    checks.push(() => ofBounds(fields, kind, path, isNeeded));
+    checks.push(() => withinBounds(fields, kind, path, isNeeded));
     if (kind.type === "number") add("multipleOf", () => ofMultiples(fields, kind));
     if (kind.type === "string") add("pattern", () => ofPattern(fields["pattern"], kind));
-    if (kind.type === "array" && kind.key === undefined) {
-      checks.push(() => (lacksElement(fields, path, isNeeded) ? fails : fits));
+    if (kind.type === "number" || kind.type === "string") {
+      add("format", () => ofFormat(fields["format"], kind, formatOf));
     }
-    if (kind.type === "object" && kind.key === undefined) {
-      checks.push(() => (lacksMember(fields, path, isNeeded) ? fails : fits));
+    if (kind.type === "array" || kind.type === "object") {
+      checks.push(() => (kind.key === undefined ? ofAny(fields, way) : ofInside(fields, way)));
     }
-    if (checkedFurther[kind.type].some((key) => fields[key] !== undefined)) checks.push(() => open);
+    if (leftOpen[kind.type].some((key) => fields[key] !== undefined)) checks.push(() => open);
     return checks;
   }
 
   /** Of texts that no schema names nothing is known. */
-  function ofPattern(pattern: unknown, { value }: Kind): number {
-    if (typeof value !== "string" || typeof pattern !== "string") return open;
-    const looks = Math.ceil(stepsOf(pattern, value) / stepsOfLook);
-    if (looks >= left) return open;
-    left -= looks;
-    try {
-      return new RegExp(pattern, "u").test(value) ? fits : fails;
-    } catch {
-      // What is no regular expression is reported as such.
-      return open;
-    }
+  function ofPattern(pattern: unknown, { value }: Kind): Outcome {
+    return typeof value === "string" && typeof pattern === "string"
+      ? outcomeOf(matches(pattern, value))
+      : open;
   }
 
-  function isAmong(values: readonly unknown[], kind: Kind): number {
+  function matches(pattern: string, text: string): boolean | undefined {
+    return isPaidFor(stepsOf(pattern, text)) ? isMatch(pattern, text) : undefined;
+  }
+
+  function formatOf(format: string, text: string): boolean | undefined {
+    // None takes longer than that.
+    return isPaidFor(text.length ** 2) ? hasFormat(format, text) : undefined;
+  }
+
+  /** Whether there is time left for so many steps. */
+  function isPaidFor(steps: number): boolean {
+    const looks = Math.ceil(steps / stepsOfLook);
+    if (looks >= left) return false;
+    left -= looks;
+    return true;
+  }
+
+  function isAmong(values: readonly unknown[], kind: Kind): Outcome {
     const keys = values.map(keyOf);
-    if (kind.key !== undefined) return keys.includes(kind.key) ? fits : fails;
+    if (kind.key !== undefined) return outcomeOf(keys.includes(kind.key));
     const mayBe = keys.some((key, index) => {
       return !named.keys.has(key) && kindOf(values[index]).type === kind.type;
     });
     return mayBe ? open : fails;
   }
 
-  function ofBounds(fields: Fields, kind: Kind, path: string, isNeeded: boolean): number {
+  function withinBounds(fields: Fields, kind: Kind, path: string, isNeeded: boolean): Outcome {
     const found = boundsOf(fields, kind.type);
     if (found === undefined) return fits;
+    const outcome = ofBounds(found, kind);
     const { low, high } = found;
-    if (kind.key !== undefined) {
-      const size = sizeOf(kind.value);
-      return isAbove(size, low) && isAbove(-size, { ...high, at: -high.at }) ? fits : fails;
+    if (outcome === fails && kind.key === undefined && isNeeded && high.at <= low.at) {
+      faults.set(below(path, low.key), `${low.said}, and ${high.said}`);
     }
-    const isAny = isAbove(high.at, { ...low, isOpen: low.isOpen || high.isOpen });
-    if (isAny && kind.isInteger === true && wholeNumbersIn(found)?.length === 0) return fails;
-    if (isAny) return open;
-    const fault = `${low.key} is ${low.at}, and ${high.key} ${high.at}`;
-    if (isNeeded) faults.set(below(path, low.key), fault);
-    return fails;
+    return outcome;
   }
 
-  /** Whether there must be one that nothing fits. */
-  function lacksElement(fields: Fields, path: string, isNeeded: boolean): boolean {
+  // Arrays and objects that are not named: what must be inside, and cannot
+
+  function ofAny(fields: Fields, way: Way): Outcome {
+    const { type } = way.kind;
+    const lacks = type === "array" ? lacksElement(fields, way) : lacksMember(fields, way);
+    if (lacks) return fails;
+    const keys = type === "array" ? lookInside.array : lookInside.object;
+    return keys.some((key) => fields[key] !== undefined) ? open : fits;
+  }
+
+  /** Whether there must be one that nothing fits, or more than there can be. */
+  function lacksElement(fields: Fields, { path, isNeeded }: Way): boolean {
+    const { contains, minContains, maxContains, uniqueItems, items } = fields;
     const first = itemsOf(fields["prefixItems"]);
     const least = boundsOf(fields, "array")?.low.at ?? 0;
     const needed: (readonly [unknown, ...string[]])[] = first
       .slice(0, Math.max(least, 0))
       .map((schema, index) => [schema, "prefixItems", String(index)] as const);
-    if (least > first.length) needed.push([fields["items"], "items"]);
-    if (fields["minContains"] !== 0) needed.push([fields["contains"], "contains"]);
+    if (least > first.length) needed.push([items, "items"]);
+    if (minContains !== 0) needed.push([contains, "contains"]);
+    if (contains !== undefined && Number(minContains ?? 1) > Number(maxContains ?? Infinity)) {
+      return true;
+    }
+    if (uniqueItems === true && least > first.length + differentOf(items)) return true;
     return needed.some(([schema, ...at]) => !innerFits(schema, below(path, ...at), isNeeded));
   }
 
+  /** How many different values fit a schema. */
+  function differentOf(schema: unknown): number {
+    if (schema === undefined || counted.has(schema)) return Infinity;
+    counted.add(schema);
+    const can = kinds.filter((kind) => canBe(schema, kind));
+    counted.delete(schema);
+    return can.every(({ key }) => key !== undefined) ? can.length : Infinity;
+  }
+
   /** Whether one is required that can never be there. */
-  function lacksMember(fields: Fields, path: string, isNeeded: boolean): boolean {
-    const properties = fieldsOf(fields["properties"]);
-    const mayMatch = Object.keys(fieldsOf(fields["patternProperties"])).length > 0;
-    const names = itemsOf(fields["required"]).filter((name) => typeof name === "string");
-    return names.some((name) => {
-      const isNamed = Object.hasOwn(properties, name);
-      if (!isNamed && mayMatch) return false;
-      const key = isNamed ? "properties" : "additionalProperties";
-      const schema = isNamed ? properties[name] : fields[key];
-      if (!isNamed && schema === false && isNeeded) {
+  function lacksMember(fields: Fields, way: Way): boolean {
+    return [...requiredBy(fields)].some(
+      (name) =>
+        isNoName(fields, name, way) ||
+        hasNoValue(fields, name, way) ||
+        isRuledOut(fields, name, way),
+    );
+  }
+
+  function isNoName({ propertyNames }: Fields, name: string, way: Way): boolean {
+    return !(ofInner(propertyNames, name, way, ["propertyNames"]) & fits);
+  }
+
+  function hasNoValue(fields: Fields, name: string, { path, isNeeded }: Way): boolean {
+    return schemasOfMember(fields, name).some(({ schema, at, isSure }) => {
+      if (schema === false && at[0] === "additionalProperties" && isSure) {
         const fault = `${JSON.stringify(name)} is required, and additionalProperties false allows none of that name`;
-        faults.set(below(path, "required"), fault);
+        if (isNeeded) faults.set(below(path, "required"), fault);
+        return true;
       }
-      if (!isNamed && schema === false) return true;
-      return !innerFits(schema, isNamed ? below(path, key, name) : below(path, key), isNeeded);
+      return isSure && !innerFits(schema, below(path, ...at), isNeeded);
     });
+  }
+
+  /** By what the object must be where it has the member. Without it, it may be without an end or not. */
+  function isRuledOut({ dependentSchemas }: Fields, name: string, way: Way): boolean {
+    const dependent = fieldsOf(dependentSchemas);
+    if (!Object.hasOwn(dependent, name)) return false;
+    const at = below(way.path, "dependentSchemas", name);
+    return outcome(dependent[name], { ...way, path: at, by: at }) === fails;
+  }
+
+  // Arrays and objects that are named: all that is inside is known
+
+  function ofInside(fields: Fields, way: Way): Outcome {
+    const { type, value } = way.kind;
+    const checks =
+      type === "array"
+        ? elementChecks(fields, value as readonly unknown[], way)
+        : memberChecks(fields, value as Fields, way);
+    return all(checks, way.inOrder);
+  }
+
+  function elementChecks(fields: Fields, value: readonly unknown[], way: Way): readonly Check[] {
+    const first = itemsOf(fields["prefixItems"]);
+    const checks = value.map((element, index): Check => {
+      const isFirst = index < first.length;
+      const at = isFirst ? ["prefixItems", String(index)] : ["items"];
+      return () => ofInner(isFirst ? first[index] : fields["items"], element, way, at);
+    });
+    if (fields["contains"] !== undefined) checks.push(() => ofContained(fields, value, way));
+    if (fields["uniqueItems"] === true) {
+      checks.push(() => outcomeOf(new Set(value.map(keyOf)).size === value.length));
+    }
+    return checks;
+  }
+
+  function ofContained(fields: Fields, value: readonly unknown[], way: Way): Outcome {
+    const { contains, minContains = 1, maxContains = Infinity } = fields;
+    const found = value.map((element) => ofInner(contains, element, way, ["contains"]));
+    const least = found.filter((each) => each === fits).length;
+    const most = found.filter((each) => each & fits).length;
+    if (most < Number(minContains) || least > Number(maxContains)) return fails;
+    return least >= Number(minContains) && most <= Number(maxContains) ? fits : open;
+  }
+
+  function memberChecks(fields: Fields, value: Fields, way: Way): readonly Check[] {
+    const names = Object.keys(value);
+    const has = (name: unknown) => Object.hasOwn(value, String(name));
+    const needed = fieldsOf(fields["dependentRequired"]);
+    const dependent = fieldsOf(fields["dependentSchemas"]);
+    return [
+      () => outcomeOf(itemsOf(fields["required"]).every(has)),
+      ...names.flatMap((name): readonly Check[] => [
+        () => ofInner(fields["propertyNames"], name, way, ["propertyNames"]),
+        () => outcomeOf(!Object.hasOwn(needed, name) || itemsOf(needed[name]).every(has)),
+        ...schemasOfMember(fields, name).map(
+          ({ schema, at, isSure }): Check =>
+            () =>
+              isSure ? ofInner(schema, value[name], way, at) : open,
+        ),
+      ]),
+      ...Object.keys(dependent)
+        .filter(has)
+        .map((name): Check => {
+          const at = below(way.path, "dependentSchemas", name);
+          return () => outcome(dependent[name], { ...way, path: at, by: at });
+        }),
+    ];
+  }
+
+  /** What is made of a value inside. One whose check has no end may be anything. */
+  function ofInner(schema: unknown, value: unknown, way: Way, at: readonly string[]): Outcome {
+    if (schema === undefined) return fits;
+    const path = below(way.path, ...at);
+    const inner = { ...way, kind: kindOf(value), path, by: path, isNeeded: false, under: [] };
+    const found = outcome(schema, inner);
+    return found & endless ? open : found;
+  }
+
+  /** Schemas that apply to a member of that name; not sure where a pattern was not tried. */
+  function schemasOfMember(fields: Fields, name: string): readonly MemberSchema[] {
+    const properties = fieldsOf(fields["properties"]);
+    const schemas: MemberSchema[] = [];
+    if (Object.hasOwn(properties, name)) {
+      schemas.push({ schema: properties[name], at: ["properties", name], isSure: true });
+    }
+    for (const [pattern, schema] of Object.entries(fieldsOf(fields["patternProperties"]))) {
+      const isMatching = matches(pattern, name);
+      if (isMatching === false) continue;
+      const at = ["patternProperties", pattern];
+      schemas.push({ schema, at, isSure: isMatching === true });
+    }
+    const { additionalProperties } = fields;
+    if (additionalProperties !== undefined && schemas.every(({ isSure }) => !isSure)) {
+      const isSure = schemas.length === 0;
+      schemas.push({ schema: additionalProperties, at: ["additionalProperties"], isSure });
+    }
+    return schemas;
   }
 
   function innerFits(schema: unknown, path: string, isNeeded: boolean): boolean {
@@ -286,264 +436,4 @@ function lookAt(root: unknown): Look {
     if (can) fitting.add(schema);
     return can;
   }
-}
-
-// Kinds of values
-
-/** The values that a schema names: each is a kind of its own. And the names of all that is in it. */
-function namedIn(root: unknown) {
-  const kinds = new Map<string, Kind>();
-  const keys = new Set(everyKind.flatMap(({ key }) => key ?? []));
-  const names = new Set<string>();
-  const stack = [root];
-  for (let each = stack.pop(); each !== undefined; each = stack.pop()) {
-    if (typeof each !== "object" || each === null) continue;
-    const fields = fieldsOf(each);
-    const constant = Object.hasOwn(fields, "const") ? [fields["const"]] : [];
-    for (const value of [...constant, ...itemsOf(fields["enum"])]) {
-      const kind = kindOf(value);
-      if (kinds.size >= maxNamed || keys.has(kind.key)) continue;
-      keys.add(kind.key);
-      kinds.set(kind.key, kind);
-    }
-    for (const name of Object.keys(fields)) names.add(name);
-    stack.push(...(Object.values(each) as unknown[]));
-  }
-  return { keys, kinds: [...kinds.values()], names };
-}
-
-function kindOf(value: unknown): Kind & { readonly key: string } {
-  const type = value === null ? "null" : Array.isArray(value) ? "array" : typeof value;
-  const isInteger = Number.isInteger(value);
-  return { type: type as Kind["type"], isInteger, key: keyOf(value), value };
-}
-
-/** The same for what is the same in content. */
-function keyOf(value: unknown): string {
-  return JSON.stringify(value, (_key, each: unknown) =>
-    typeof each === "object" && each !== null && !Array.isArray(each)
-      ? Object.fromEntries(Object.entries(each).toSorted(([a], [b]) => (a < b ? -1 : 1)))
-      : each,
-  );
-}
-
-// Keywords
-
-function ofType({ type, nullable }: Fields, kind: Kind): number {
-  if (type === undefined || (nullable === true && kind.type === "null")) return fits;
-  const types: readonly unknown[] = Array.isArray(type) ? type : [type];
-  // What is no type is reported as such.
-  if (!types.every((each) => typeNames.has(each))) return fits;
-  const isOne = types.includes(kind.type) || (kind.isInteger === true && types.includes("integer"));
-  return isOne ? fits : fails;
-}
-
-const typeNames: ReadonlySet<unknown> = new Set([
-  "null",
-  "boolean",
-  "number",
-  "integer",
-  "string",
-  "array",
-  "object",
-]);
-
-/** Those that say more of values of a type than is looked at here. */
-const checkedFurther: Readonly<Record<Kind["type"], readonly string[]>> = {
-  null: [],
-  boolean: [],
-  number: ["format"],
-  string: ["format"],
-  array: ["items", "prefixItems", "contains", "uniqueItems", "unevaluatedItems"],
-  object: [
-    "required",
-    "properties",
-    "patternProperties",
-    "additionalProperties",
-    "unevaluatedProperties",
-    "propertyNames",
-    "dependentRequired",
-    "dependentSchemas",
-    "dependencies",
-  ],
-};
-
-const bounds: Readonly<Partial<Record<Kind["type"], readonly [string, string][]>>> = {
-  number: [
-    ["minimum", "maximum"],
-    ["exclusiveMinimum", "exclusiveMaximum"],
-  ],
-  string: [["minLength", "maxLength"]],
-  array: [["minItems", "maxItems"]],
-  object: [["minProperties", "maxProperties"]],
-};
-
-/** How far from a whole number a quotient may be, as the validator is set (`multipleOfPrecision`). */
-const precision = 1e-9;
-
-function ofMultiples(fields: Fields, { value, isInteger }: Kind): number {
-  const factor = fields["multipleOf"];
-  // What is no factor is reported as such.
-  if (typeof factor !== "number" || factor <= 0) return open;
-  if (value !== undefined) return isMultiple(value as number, factor) ? fits : fails;
-  const found = boundsOf(fields, "number");
-  if (found === undefined) return open;
-  const [low, high] = [found.low.at / factor, found.high.at / factor];
-  if (Math.ceil(low - precision) > Math.floor(high + precision)) return fails;
-  const whole = isInteger === true ? wholeNumbersIn(found) : undefined;
-  return whole?.every((each) => !isMultiple(each, factor)) === true ? fails : open;
-}
-
-function isMultiple(value: number, factor: number): boolean {
-  const quotient = value / factor;
-  return Math.abs(Math.round(quotient) - quotient) <= precision;
-}
-
-/**
- * How many steps matching takes at most: without a bound where a group is repeated, or gone back to.
- */
-function stepsOf(pattern: string, text: string): number {
-  const bare = pattern
-    .replace(/\\[^1-9k]/gu, "a")
-    .replace(/\[[^\]]*\]/gu, "a")
-    .replace(/\(\?[:=!]/gu, "(");
-  if (/\)[*+?{]|\\|\(\?/u.test(bare)) return Infinity;
-  const repetitions = bare.match(/[*+?{]/gu)?.length ?? 0;
-  return pattern.length * (text.length + 1) ** (repetitions + 1);
-}
-
-interface Bounds {
-  readonly low: Bound;
-  readonly high: Bound;
-}
-
-interface Bound {
-  readonly key: string;
-  readonly at: number;
-  /** It is not itself among what it bounds. */
-  readonly isOpen: boolean;
-}
-
-/** The narrowest; undefined where there is none. */
-function boundsOf(fields: Fields, type: Kind["type"]): Bounds | undefined {
-  let low: Bound = { key: "", at: -Infinity, isOpen: false };
-  let high: Bound = { key: "", at: Infinity, isOpen: false };
-  for (const [least, most] of bounds[type] ?? []) {
-    const [from, to] = [fields[least], fields[most]];
-    const isOpen = least.startsWith("exclusive");
-    if (typeof from === "number" && isAbove(from, { ...low, isOpen: !isOpen })) {
-      low = { key: least, at: from, isOpen };
-    }
-    if (typeof to === "number" && isAbove(-to, { at: -high.at, isOpen: !isOpen })) {
-      high = { key: most, at: to, isOpen };
-    }
-  }
-  return low.key === "" && high.key === "" ? undefined : { low, high };
-}
-
-/** Those within the bounds; undefined where they are too many to look at each. */
-function wholeNumbersIn({ low, high }: Bounds): readonly number[] | undefined {
-  const first = low.isOpen ? Math.floor(low.at) + 1 : Math.ceil(low.at);
-  const last = high.isOpen ? Math.ceil(high.at) - 1 : Math.floor(high.at);
-  const count = Math.max(last - first + 1, 0);
-  return count <= maxNamed ? Array.from({ length: count }, (_, index) => first + index) : undefined;
-}
-
-function isAbove(value: number, { at, isOpen }: Pick<Bound, "at" | "isOpen">): boolean {
-  return isOpen ? value > at : value >= at;
-}
-
-function sizeOf(value: unknown): number {
-  if (typeof value === "number") return value;
-  if (typeof value === "string") return Array.from(value).length;
-  return Object.keys(value as object).length;
-}
-
-/** Such a schema is not even looked at. */
-function isAlwaysFit(schema: unknown): boolean {
-  if (typeof schema !== "object" || schema === null) return schema !== false;
-  return Object.keys(schema).every((key) => !keywords.has(key));
-}
-
-const keywords: ReadonlySet<string> = new Set([
-  "type",
-  "const",
-  "enum",
-  "nullable",
-  "$ref",
-  "$dynamicRef",
-  "$dynamicAnchor",
-  "not",
-  "anyOf",
-  "oneOf",
-  "allOf",
-  "if",
-  "then",
-  "else",
-  "multipleOf",
-  "pattern",
-  ...Object.values(checkedFurther).flat(),
-  ...Object.values(bounds).flat(2),
-]);
-
-// Outcomes of several checks
-
-/** All fit; where they are made in their order, none after one that fails. */
-function all(checks: readonly Check[], inOrder: boolean): number {
-  let soFar = fits;
-  for (const check of checks) {
-    if (inOrder && (soFar & fits) === 0) break;
-    const next = check();
-    soFar = inOrder ? (soFar & ~fits) | next : combined(soFar, next, bothFit);
-  }
-  return soFar;
-}
-
-/** @param mayStop Those after one that fits may be left out. */
-function some(checks: readonly Check[], mayStop: boolean): number {
-  let soFar = fails;
-  let stopped = 0;
-  for (const check of checks) {
-    if (mayStop) stopped |= soFar & fits;
-    soFar = combined(soFar, check(), oneFits);
-  }
-  return soFar | stopped;
-}
-
-/** Exactly one; none is looked at after a second one that fits. */
-function one(checks: readonly Check[]): number {
-  let none = true;
-  let single = false;
-  let done = 0;
-  for (const check of checks) {
-    if (!none && !single) break;
-    const next = check();
-    done |= next & endless;
-    if (single && next & fits) done |= fails;
-    single = (single && (next & fails) !== 0) || (none && (next & fits) !== 0);
-    none = none && (next & fails) !== 0;
-  }
-  return done | (none ? fails : 0) | (single ? fits : 0);
-}
-
-const bothFit = (left: boolean, right: boolean): boolean => left && right;
-const oneFits = (left: boolean, right: boolean): boolean => left || right;
-
-function turned(outcome: number): number {
-  return (outcome & endless) | (outcome & fits && fails) | (outcome & fails && fits);
-}
-
-/** Of two that are both looked at: what has no end decides. */
-function combined(
-  left: number,
-  right: number,
-  join: (left: boolean, right: boolean) => boolean,
-): number {
-  let outcome = (left | right) & endless;
-  for (const a of [fits, fails]) {
-    for (const b of [fits, fails]) {
-      if (left & a && right & b) outcome |= join(a === fits, b === fits) ? fits : fails;
-    }
-  }
-  return outcome;
 }

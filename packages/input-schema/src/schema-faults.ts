@@ -1,63 +1,10 @@
 import type { Problem } from "@millrace/contract";
 import { below, valueAt } from "@millrace/engine";
-import { Ajv2020 } from "ajv/dist/2020.js";
 import type { ErrorObject } from "ajv/dist/2020.js";
-import * as formats from "ajv-formats";
-import { withinTime } from "./within-time.ts";
+import { openAjv } from "./ajv.ts";
 
-/**
- * What one check may take. A regular expression that backtracks, or references that branch, may take
- * years over a few bytes, and nothing else happens in the process meanwhile.
- */
-const checkMs = 200;
-
-const mostViolations = 1_000;
-
-/** All violations of the schema, none where the input fits. */
-export type CheckInput = (input: unknown) => readonly Problem[];
-
-/**
- * Compiles a definition's `inputSchema` (JSON Schema 2020-12; CONTRACT 1). Without one, any input is
- * fine. References to other documents are not followed.
- *
- * @throws Error in words for people when it is no JSON Schema.
- */
-export function compileInputSchema({
-  inputSchema,
-}: {
-  readonly inputSchema?: unknown;
-}): CheckInput {
-  if (inputSchema === undefined || inputSchema === true) return () => [];
-  const validate = openAjv().compile(inputSchema as object | boolean);
-  const check: CheckInput = (input) => (validate(input) ? [] : problemsOf(validate.errors ?? []));
-  if (!mayTakeLong(inputSchema)) return check;
-  return (input) => {
-    try {
-      return withinTime(checkMs, () => check(input))?.value ?? [tooCostly];
-    } catch (error) {
-      // References that go round without an end, or an input that they follow down too far.
-      if (error instanceof RangeError) return [tooDeep];
-      throw error;
-    }
-  };
-}
-
-function openAjv(): Ajv2020 {
-  const ajv = new Ajv2020({
-    allErrors: true,
-    strict: false,
-    validateFormats: true,
-    // It would write all the code that it could not compile to the console.
-    logger: false,
-    // `toString` is a member of no input; 19.99 is a multiple of 0.01.
-    ownProperties: true,
-    multipleOfPrecision: 9,
-    // It takes longer than it ever saves.
-    code: { optimize: false },
-  });
-  formats.default.default(ajv);
-  return ajv;
-}
+/** Of more the number is told. */
+export const mostViolations = 1_000;
 
 /**
  * What is wrong with the `inputSchema` of a definition, each at its place as far as that is known.
@@ -248,50 +195,3 @@ const named: ReadonlySet<string> = new Set([
 
 /** What stands below is no schema. */
 const plain: ReadonlySet<string> = new Set(["const", "enum", "default", "examples"]);
-
-const tooCostly = {
-  path: "/input",
-  code: "TOO_COSTLY",
-  message: `its check against the schema takes longer than ${checkMs} ms and was given up, so that nothing is known of whether it matches; simplify the schema's patterns and references, and use uniqueItems only where there are few items`,
-};
-
-const tooDeep = {
-  path: "/input",
-  code: "TOO_DEEP",
-  message: "its check against the schema never ends, or goes down too far; see the schema's $ref",
-};
-
-/**
- * Whether the work may grow faster than the input: with the quantifiers of a pattern, references, and
- * comparisons of each with each. Other schemas are spared the watch.
- */
-function mayTakeLong(schema: unknown): boolean {
-  if (typeof schema !== "object" || schema === null) return false;
-  return Object.entries(schema).some(([key, value]) => {
-    if (key === "pattern" && typeof value === "string") return /[*+{]/.test(value);
-    return costly.has(key) || mayTakeLong(value);
-  });
-}
-
-const costly = new Set(["$ref", "$dynamicRef", "patternProperties", "uniqueItems"]);
-
-function problemsOf(errors: readonly ErrorObject[]): Problem[] {
-  const problems = errors.slice(0, mostViolations).map(problemOf);
-  const left = errors.length - problems.length;
-  if (left > 0) {
-    problems.push({ path: "", code: "TOO_MANY_PROBLEMS", message: `and ${left} more violations` });
-  }
-  return problems;
-}
-
-function problemOf({ instancePath, keyword, message, params }: ErrorObject): Problem {
-  const names = Object.entries(params)
-    .filter(([, value]) => typeof value === "string" || typeof value === "number")
-    .map(([name, value]) => `${name}: ${String(value)}`);
-  const detail = names.length > 0 ? ` (${names.join(", ")})` : "";
-  return {
-    path: `/input${instancePath}`,
-    code: keyword,
-    message: `${message ?? "does not match the schema"}${detail}`,
-  };
-}
