@@ -73,5 +73,5 @@ test("where Ajv itself breaks while it gathers all errors, the first one is told
   });
 
   expect(check({})).toEqual([]);
-  expect(check({ m: 1 })).toMatchObject([{ path: "/input", code: "additionalProperties" }]);
+  expect(check({ m: 1 })[0]).toMatchObject({ path: "/input", code: "additionalProperties" });
 });

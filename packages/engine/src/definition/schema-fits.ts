@@ -258,12 +258,12 @@ function lookAt(root: unknown, hasFormat: HasFormat): Look {
   function withinBounds(fields: Fields, kind: Kind, path: string, isNeeded: boolean): Outcome {
     const found = boundsOf(fields, kind.type);
     if (found === undefined) return fits;
-    const outcome = ofBounds(found, kind);
+    const within = ofBounds(found, kind);
     const { low, high } = found;
-    if (outcome === fails && kind.key === undefined && isNeeded && high.at <= low.at) {
+    if (within === fails && kind.key === undefined && isNeeded && high.at <= low.at) {
       faults.set(below(path, low.key), `${low.said}, and ${high.said}`);
     }
-    return outcome;
+    return within;
   }
 
   // Arrays and objects that are not named: what must be inside, and cannot
