@@ -2,12 +2,15 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { openRedis } from "@millrace/devstack";
 import { stepJobId, type StepJob } from "@millrace/queue";
 import {
+  cancelInstance,
   closeServices,
+  discardDeadLetter,
   openServices,
   registerDefinition,
   runScheduler,
   startInstance,
   startInstances,
+  whyInstance,
   type Services,
 } from "@millrace/runtime";
 import {
@@ -313,6 +316,53 @@ test("what nobody can make good is tried less and less often, and keeps nobody f
   });
 
   expect(await metric("millrace_reconciler_repaired_total", "attempts")).toBe(1);
+});
+
+test("a compensation whose definition is lost comes to a dead letter, and ends where that is discarded: what was not undone is told", async () => {
+  const { db } = services.database;
+  const say = { type: "EMIT_EVENT", eventPattern: "said", payload: 1 };
+  const undo = { type: "TASK", taskId: "noop" };
+  await registerDefinition(services, caller, {
+    id: "undone",
+    steps: [
+      { ...say, stepId: "a", transitions: { default: "b" } },
+      { ...say, stepId: "b", transitions: { default: "rest" } },
+      { stepId: "rest", type: "DELAY", duration: "P1D" },
+    ],
+    compensationSteps: ["a", "b"].map((id) => ({
+      ...undo,
+      stepId: `undo-${id}`,
+      compensationFor: id,
+    })),
+  });
+  const { instance } = await startInstance(services, caller, { workflowId: "undone" });
+  const { id } = instance.snapshot;
+  await cancelInstance(services, caller, id, {});
+  await sql`update workflow_instances set workflow_version = 99`.execute(db);
+  await sql`update step_executions set status = 'RUNNING', lapses = 4, look_at = null,
+    worker_id = gen_random_uuid() where compensates is not null`.execute(db);
+
+  stopScheduler = (await runScheduler(services)).close;
+  const letter = await eventually("the dead letter", async () => {
+    const { rows } = await sql<{ id: string }>`select id::text from dead_letters`.execute(db);
+    return rows[0]?.id;
+  });
+  const { reasons } = await whyInstance(services, caller, id);
+  await discardDeadLetter(services, caller, letter, { reason: "gone" });
+
+  const { rows } = await sql<{ status: string; compensation: string; is_over: boolean }>`
+    select status, compensation::text as compensation, completed_at is not null as is_over
+    from workflow_instances`.execute(db);
+  expect(reasons).toMatchObject([{ kind: "DEAD_LETTER", stepId: "undo-b" }]);
+  expect(rows).toMatchObject([{ status: "CANCELLED", is_over: true }]);
+  expect(JSON.parse(rows[0]?.compensation ?? "")).toMatchObject({
+    status: "COMPLETED_WITH_ERRORS",
+    completed: [],
+    failed: [
+      { stepId: "undo-b", error: { kind: "POISONED" } },
+      { stepId: "undo-a", error: { kind: "DEFINITION", type: "DEFINITION_MISSING" } },
+    ],
+  });
 });
 
 async function startTask(using: Services): Promise<string> {

@@ -130,7 +130,7 @@ function messageOf(reason: Reason, { snapshot, at }: Asked): string {
     case "DEAD_LETTER":
       return deadLetterText(reason);
     case "DEFINITION_MISSING":
-      return `The definition of the instance, version ${reason.workflowVersion} of workflow ${reason.workflowId}, is not stored any more: nothing can be decided without it. Restore it from a backup, or give the instance up by a cancel with shouldCompensate false (millrace cancel --no-compensate).`;
+      return definitionText(reason);
     case "DAMAGED":
       return damagedText(reason, snapshot.id);
     case "QUEUE_AWAY":
@@ -177,6 +177,17 @@ function deadLetterText({ stepId, deadLetterId, isCompensation }: ReasonOf<"DEAD
   return isCompensation
     ? `Step ${stepId}, which undoes another one, killed its workers: retry ${letter}, or discard it to go on with the others and count it as failed.`
     : `Step ${stepId} killed its workers and failed the instance: retry ${letter}, or discard it to have undone what was done.`;
+}
+
+function definitionText({
+  workflowId,
+  workflowVersion,
+  isUndoing,
+}: ReasonOf<"DEFINITION_MISSING">): string {
+  const instead = isUndoing
+    ? "its compensation step has a dead letter after five runs that come to nothing, and discarding that ends the compensation"
+    : "give the instance up by a cancel with shouldCompensate false (millrace cancel --no-compensate)";
+  return `The definition of the instance, version ${workflowVersion} of workflow ${workflowId}, is not stored any more: nothing can be decided without it. Restore it from a backup, or ${instead}.`;
 }
 
 const missingTexts = {

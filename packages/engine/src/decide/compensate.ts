@@ -258,6 +258,28 @@ export function leavePoisoned(turn: Turn, error: WorkflowError): void {
   startNext(turn);
 }
 
+/** It has failed, then, and so have the rest, of which nobody knows any more what they are. */
+export function endUndefined(turn: Turn, error: WorkflowError): void {
+  moveOn(turn);
+  const { plan, next } = progress(turn);
+  const [poisoned, ...rest] = plan.slice(next);
+  noteFailed(turn, defined(poisoned, "compensation step"), error);
+  for (const stepId of rest) noteFailed(turn, stepId, undefinedError(stepId));
+  finish(turn);
+}
+
+function undefinedError(stepId: string): WorkflowError {
+  const message = `the definition was not stored any more when step "${stepId}" was to undo another one`;
+  return {
+    kind: "DEFINITION",
+    type: "DEFINITION_MISSING",
+    message,
+    stepId,
+    attempt: null,
+    details: null,
+  };
+}
+
 export function tryPoisonedAgain(turn: Turn): void {
   moveOn(turn);
   startNext(turn);

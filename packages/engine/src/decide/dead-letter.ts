@@ -1,7 +1,7 @@
 import type { JsonObject, Snapshot, WorkflowError } from "../state/snapshot.ts";
 import type { LiveExecution } from "../state/snapshot.ts";
 import type { Signal } from "../state/signal.ts";
-import { beginCompensation, leavePoisoned, tryPoisonedAgain } from "./compensate.ts";
+import { beginCompensation, endUndefined, leavePoisoned, tryPoisonedAgain } from "./compensate.ts";
 import { note } from "./turn.ts";
 import type { Turn } from "./turn.ts";
 
@@ -54,13 +54,17 @@ export function resolveDeadLetter(
 /** Nobody will try the step again: what was done before it is undone now. */
 export function discardDeadLetter(
   turn: Turn,
-  { actor, reason }: Extract<Signal, { kind: "deadLetterDiscarded" }>,
+  { actor, reason, withoutDefinition }: Extract<Signal, { kind: "deadLetterDiscarded" }>,
 ): void {
   if (!hasOpenDeadLetter(turn.state)) return;
   const poisoned = turn.state.compensation?.poisoned;
   resolveDeadLetter(turn, "DISCARDED", actor, reason);
   note(turn, { type: "workflow.deadLetter.discarded", actor, data: { reason } });
-  if (poisoned !== undefined) return leavePoisoned(turn, poisoned);
+  if (poisoned !== undefined) {
+    if (withoutDefinition === true) endUndefined(turn, poisoned);
+    else leavePoisoned(turn, poisoned);
+    return;
+  }
   const { compensateOnFailure, compensationSteps } = turn.definition;
   if (!compensateOnFailure || compensationSteps.size === 0) return;
   turn.state.completedAt = null;

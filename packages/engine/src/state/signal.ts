@@ -93,6 +93,8 @@ export type Signal =
       readonly kind: "deadLetterDiscarded";
       readonly reason: string | null;
       readonly actor: string;
+      /** The definition is not stored any more: of a compensation nothing that was to follow can run. */
+      readonly withoutDefinition?: true;
     }
   /** Of a compensation step; that of any other step is retried with its instance. */
   | { readonly kind: "deadLetterRetried"; readonly reason: string | null; readonly actor: string }

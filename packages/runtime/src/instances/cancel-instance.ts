@@ -1,11 +1,11 @@
-import { canCancel, compileDefinition } from "@millrace/engine";
-import type { Definition } from "@millrace/engine";
+import { canCancel } from "@millrace/engine";
 import { readInstance } from "@millrace/store";
 import type { InstanceRead } from "@millrace/store";
 import { InstanceNotFoundError, StatusConflictError, WorkflowNotFoundError } from "../errors.ts";
 import type { Caller, Services } from "../services.ts";
 import { intervene } from "./intervene.ts";
 import type { Verb } from "./intervene.ts";
+import { remainsOf } from "./remains.ts";
 
 export interface CancelBody {
   readonly reason?: string | null | undefined;
@@ -47,21 +47,4 @@ export async function cancelInstance(
     if (read === undefined) throw new InstanceNotFoundError(instanceId);
     return intervene(services, caller, instanceId, { ...verb, remains: remainsOf(read) });
   }
-}
-
-/**
- * As much of a lost definition as the rows of an instance tell: what it takes to close its waits, so that an
- * event which was for one of them alone goes to the next, and to give back its slot.
- */
-function remainsOf({ snapshot, waits }: InstanceRead): Definition {
-  const { workflowId, workflowVersion, slot } = snapshot;
-  const steps = waits.flatMap(({ stepId, deliver }) =>
-    stepId === null ? [] : { stepId, type: "EVENT_WAIT" as const, eventPattern: "lost", deliver },
-  );
-  const end = { stepId: "end", type: "END" as const, outcome: "CANCELLED" as const };
-  const document = { id: workflowId, steps: [...steps, end] };
-  return compileDefinition(
-    slot === null ? document : { ...document, concurrency: { limit: 1 } },
-    workflowVersion,
-  );
 }

@@ -1,14 +1,16 @@
 import { loadInstance, readDeadLetter } from "@millrace/store";
 import type { DeadLetter, Db } from "@millrace/store";
 import { advance } from "../advance.ts";
+import type { Intent } from "../advance.ts";
 import { DeadLetterNotFoundError, DeadLetterResolvedError } from "../errors.ts";
 import { perform } from "../perform.ts";
 import type { Caller, Services } from "../services.ts";
+import { remainsToUndo } from "./remains.ts";
 import { retryInstance } from "./retry-instance.ts";
 
 /**
  * Gives the step up: what the instance has done is undone now, where the definition says so
- * (CONTRACT 2, POISONED).
+ * (CONTRACT 2, POISONED). Of a compensation whose definition is not stored any more that is the end.
  *
  * @throws DeadLetterNotFoundError, DeadLetterResolvedError
  */
@@ -20,11 +22,17 @@ export async function discardDeadLetter(
 ): Promise<DeadLetter> {
   const { db } = services.database;
   const letter = await openLetter(services, id, tenantId);
-  const advanced = await advance(services, letter, {
+  const discarded = { kind: "deadLetterDiscarded", reason, actor } as const;
+  const intent: Intent = {
     actor,
     cause: "cancel",
     within: (trx) => checkOpen(trx, letter),
-    signals: () => [{ kind: "deadLetterDiscarded", reason, actor }],
+    signals: () => [discarded],
+  };
+  const advanced = await advance(services, letter, intent).catch(async (error: unknown) => {
+    const remains = await remainsToUndo(services, letter, error);
+    const signals = () => [{ ...discarded, withoutDefinition: true } as const];
+    return advance(services, letter, { ...intent, remains, signals });
   });
   const resolved = await readDeadLetter(db, id, tenantId);
   if (resolved === undefined) throw new DeadLetterNotFoundError(id);

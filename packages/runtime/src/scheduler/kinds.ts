@@ -1,5 +1,5 @@
 import { resolveRetryPolicy } from "@millrace/engine";
-import type { Signal } from "@millrace/engine";
+import type { Definition, Signal } from "@millrace/engine";
 import {
   deleteStraySlots,
   knownQueues,
@@ -24,6 +24,7 @@ import { signalsOf } from "../events/inbox.ts";
 import { lookBack } from "../events/look-back.ts";
 import { matchEvent } from "../events/match-event.ts";
 import { deliver, startChild } from "../instances/children.ts";
+import { remainsToUndo } from "../instances/remains.ts";
 import { nudge } from "../nudge.ts";
 import { enqueueDue, perform, performAll } from "../perform.ts";
 import type { Services } from "../services.ts";
@@ -250,9 +251,13 @@ async function takeOver(services: Services, items: readonly Lapsed[]): Promise<n
   return enqueued + (await each(services, poisoned, (step) => poison(services, step)));
 }
 
-function poison(services: Services, step: Lapsed): Promise<void> {
+/** Also where the definition is lost and the step undoes another one: its dead letter is the only way on. */
+async function poison(services: Services, step: Lapsed): Promise<void> {
   const { path, iteration, attempt, lapses } = step;
-  return signal(services, step, { kind: "poisoned", path, iteration, attempt, deliveries: lapses });
+  const poisoned = { kind: "poisoned", path, iteration, attempt, deliveries: lapses } as const;
+  await signal(services, step, poisoned).catch(async (error: unknown) => {
+    await signal(services, step, poisoned, await remainsToUndo(services, step, error));
+  });
 }
 
 async function timeOut(services: Services, overdue: OverdueAttempt): Promise<void> {
@@ -276,9 +281,11 @@ async function signal(
   services: Services,
   { tenantId, instanceId }: { readonly tenantId: string; readonly instanceId: string },
   what: Signal,
+  remains?: Definition,
 ): Promise<void> {
   const key = { tenantId, instanceId };
   const advanced = await advance(services, key, {
+    remains,
     actor: "reconciler",
     cause: "reconciler",
     inbox: true,

@@ -30,6 +30,8 @@ export type Reason =
       readonly kind: "DEFINITION_MISSING";
       readonly workflowId: string;
       readonly workflowVersion: number;
+      /** What it has done is being undone. */
+      readonly isUndoing: boolean;
     }
   | {
       /** What it waits for is not stored, so that nothing would wake it. */

@@ -129,8 +129,9 @@ async function definitionOf(
   return (await definitions.get(tenantId, workflowId, workflowVersion)).definition;
 }
 
-function definitionMissing({ workflowId, workflowVersion }: Snapshot): Reason {
-  return { kind: "DEFINITION_MISSING", workflowId, workflowVersion };
+function definitionMissing({ workflowId, workflowVersion, compensation }: Snapshot): Reason {
+  const isUndoing = compensation?.status === "IN_PROGRESS";
+  return { kind: "DEFINITION_MISSING", workflowId, workflowVersion, isUndoing };
 }
 
 /** Asked where something waits for a job: by the same probe as readiness. */
