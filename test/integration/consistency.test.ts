@@ -6,6 +6,7 @@ import {
   deleteLeftovers,
   findFaultyDefinitions,
   findLeftovers,
+  restoreHistory,
 } from "@millrace/store";
 import { eventually } from "@millrace/testkit";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -235,6 +236,7 @@ test("a document that was edited is found: DEFINITION_DIFFERS, and nothing is re
     await api.call("POST", "/v1/definitions", { id, steps: [rest] });
   }
   const [edited, vanished] = [await start("edited"), await start("vanished")];
+  await api.call("POST", "/v1/instances", { workflowId: "edited", tenantId: "acme" });
   await query(
     `update workflow_definitions set document = replace(document::text, 'P1D', 'P2D')::json
     where id = 'edited'`,
@@ -250,11 +252,26 @@ test("a document that was edited is found: DEFINITION_DIFFERS, and nothing is re
   expect(codesOf(await check(vanished))).toEqual(["DEFINITION_MISSING"]);
   expect(versions).toEqual(
     expect.arrayContaining([
-      { id: "edited", version: 1, instances: 1, fault: "EDITED" },
+      { id: "edited", version: 1, instances: 2, fault: "EDITED" },
       { id: "vanished", version: 1, instances: 1, fault: "MISSING" },
     ]),
   );
   expect(versions.filter(({ id }) => !["edited", "vanished", "doomed"].includes(id))).toEqual([]);
+});
+
+test("what was found of a version that is not the instance's any more is not written into its history", async () => {
+  const { db } = services.database;
+  const instanceId = await start("wait");
+  const key = { tenantId: "default", instanceId };
+  const { version } = await check(instanceId);
+  const made = [{ version, changes: {}, entries: [] }];
+
+  await restoreHistory(db, key, version - 1, made);
+  const late = await check(instanceId);
+  await restoreHistory(db, key, version, made);
+
+  expect(late.findings).toEqual([]);
+  expect(codesOf(await check(instanceId))).not.toEqual([]);
 });
 
 test("a history that cannot be read keeps nobody from reading the rest", async () => {

@@ -13,6 +13,7 @@ import type {
   WaitView,
 } from "@millrace/contract";
 import type { Published } from "@millrace/runtime";
+import { attemptsOf } from "@millrace/store";
 import type {
   InstanceRead,
   ListedStep,
@@ -103,7 +104,7 @@ function stepView(
     status,
     output: json(step.output),
     error: step.error && errorView(step.error),
-    attempts: attemptsMade(step),
+    attempts: attemptsOf(step),
     // A wait has begun when it was entered; a task when a worker took it.
     startedAt: time(startedAt ?? (status === "WAITING" ? createdAt : null)),
     completedAt: time(step.completedAt),
@@ -133,13 +134,6 @@ function itemsView(
 export function stepExecutionView(step: ListedStep): StepExecutionView {
   const { stepId, path, input, compensates } = step;
   return { ...stepView(step), stepId, path, input: json(input), compensates };
-}
-
-/** Those that were begun: a row carries the number of the attempt that it waits for. */
-function attemptsMade({ type, status, attempt, startedAt }: StepRead): number {
-  const isNeverBegun = status === "SKIPPED" || (type === "TASK" && startedAt === null);
-  if (isNeverBegun) return 0;
-  return status === "RETRYING" ? attempt - 1 : attempt;
 }
 
 function executionId({
@@ -224,7 +218,7 @@ function compensationView({ snapshot, steps }: InstanceRead): CompensationView |
 function compensationStepView(step: StepRead): CompensationStepView {
   return {
     status: step.status,
-    attempts: attemptsMade(step),
+    attempts: attemptsOf(step),
     output: json(step.output),
     error: step.error && errorView(step.error),
     startedAt: time(step.startedAt),

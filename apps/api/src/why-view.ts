@@ -1,5 +1,6 @@
 import { isTerminalStatus } from "@millrace/contract";
 import type { InstanceStatus, NearMissView, WhyReasonView, WhyView } from "@millrace/contract";
+import { leastOfSuspects } from "@millrace/runtime";
 import type { NearMiss, Reason, Why } from "@millrace/runtime";
 import { errorView, json, time } from "./views.ts";
 
@@ -279,7 +280,7 @@ function aloneText(reason: ReasonOf<"QUEUED_ALONE">): string {
 function suspicionOf({ deaths, handOvers }: ReasonOf<"QUEUED_ALONE">): string {
   const died = `${deaths} workers have died under it`;
   const ended = `its workers were asked to end soon after it had begun, ${handOvers} times in a row`;
-  return deaths < 2 ? ended : died;
+  return deaths < leastOfSuspects.lapses ? ended : died;
 }
 
 function areOf(count: number): string {

@@ -103,6 +103,17 @@ test("of a step that ended its workers, and has no process, it says both", () =>
   );
 });
 
+test("what is left to do without a definition depends on whether the instance is being undone", () => {
+  const lost = { kind: "DEFINITION_MISSING", workflowId: "order", workflowVersion: 2 } as const;
+
+  const [stays, isUndone] = [false, true].map(
+    (isUndoing) => reasonOf({ ...lost, isUndoing }).message,
+  );
+
+  expect(stays).toContain("give the instance up by a cancel with shouldCompensate false");
+  expect(isUndone).toContain("discarding that ends the compensation");
+});
+
 function reasonOf(reason: Reason, status: Snapshot["status"] = "RUNNING") {
   const snapshot = { id: "i", version: 1, status } as Snapshot;
   const [view] = whyView({ snapshot, at, reasons: [reason] }).reasons;

@@ -76,6 +76,7 @@ export { simulateDefinition } from "./definitions/simulate-definition.ts";
 export type { SimulationRequest } from "./definitions/simulate-definition.ts";
 export { stateAt } from "./instances/state-at.ts";
 export type { ExecutionAt, StateAt } from "./instances/state-at.ts";
+export { leastOfSuspects } from "./perform.ts";
 export { waitCondition } from "./why/wait-reason.ts";
 export { whyInstance } from "./why/why-instance.ts";
 export type { NearMiss, Reason } from "./why/reason.ts";

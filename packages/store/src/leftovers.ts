@@ -93,9 +93,11 @@ export async function findFaultyDefinitions(db: Db): Promise<readonly FaultyDefi
   const edited: FaultyDefinition[] = [];
   for (let after: VersionRow | undefined, more = true; more;) {
     const rows: readonly VersionRow[] = await versionsAfter(db, after);
-    for (const { id, version, instances, content_hash: hash, document } of rows) {
+    for (const row of rows) {
+      const { id, version, content_hash: hash, document } = row;
       const isSound = contentHashOf(JSON.parse(document) as DefinitionDocument) === hash;
-      if (!isSound) edited.push({ id, version, instances, fault: "EDITED" });
+      if (isSound) continue;
+      edited.push({ id, version, instances: await countLive(db, row), fault: "EDITED" });
     }
     after = rows.at(-1);
     more = after !== undefined;
@@ -107,21 +109,31 @@ interface VersionRow {
   readonly tenant_id: string;
   readonly id: string;
   readonly version: number;
-  readonly instances: number;
   readonly content_hash: string;
   readonly document: string;
 }
 
 function versionsAfter(db: Db, after: VersionRow | undefined): Promise<readonly VersionRow[]> {
-  const text = `select d.tenant_id, d.id, d.version, d.content_hash, d.document,
-      (select count(*)::integer from workflow_instances i where i.tenant_id = d.tenant_id
-        and i.workflow_id = d.id and i.workflow_version = d.version
-        and i.completed_at is null) as instances
+  const text = `select d.tenant_id, d.id, d.version, d.content_hash, d.document
     from workflow_definitions d
     where (d.tenant_id, d.id, d.version) > ($1, $2, $3::integer)
     order by d.tenant_id, d.id, d.version
     limit 100`;
   return readAtLeisure(db, text, [after?.tenant_id ?? "", after?.id ?? "", after?.version ?? 0]);
+}
+
+/** Live instances that go by a version: also those of tenants that have none of their own under that id. */
+async function countLive(db: Db, { tenant_id, id, version }: VersionRow): Promise<number> {
+  const [row] = await readAtLeisure<{ count: number }>(
+    db,
+    `select count(*)::integer as count from workflow_instances i
+    where i.workflow_id = $2 and i.workflow_version = $3::integer and i.completed_at is null
+      and $1 = coalesce((select d.tenant_id from workflow_definitions d
+        where d.tenant_id = i.tenant_id and d.id = i.workflow_id
+          and d.version = i.workflow_version), '${sharedTenant}')`,
+    [tenant_id, id, version],
+  );
+  return row?.count ?? 0;
 }
 
 /** Keys by which starts are repeatable whose instances are gone: a repeat is told that there is none any more. */

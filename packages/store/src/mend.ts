@@ -118,9 +118,10 @@ const stepColumns = prepared(
 export async function restoreHistory(
   db: Db,
   { tenantId, instanceId }: Key,
+  version: number,
   made: readonly MadeCommit[],
 ): Promise<void> {
-  await run(db, madeCommits, [tenantId, instanceId, ...commitSource.values(made)]);
+  await run(db, madeCommits, [tenantId, instanceId, version, ...commitSource.values(made)]);
 }
 
 const commitSource = rowSource<MadeCommit>({
@@ -131,9 +132,10 @@ const commitSource = rowSource<MadeCommit>({
 
 const madeCommits = prepared(
   "restore_history",
-  `update history h set changes = x.changes, entries = x.entries
-  from ${commitSource.from("x", 3)}
-  where h.tenant_id = $1 and h.instance_id = $2 and h.version = x.version`,
+  `${atVersion}
+  update history h set changes = x.changes, entries = x.entries
+  from i, ${commitSource.from("x", 4)}
+  where h.tenant_id = i.tenant_id and h.instance_id = i.id and h.version = x.version`,
 );
 
 /** Of the instance's row. */

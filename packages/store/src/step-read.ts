@@ -1,3 +1,4 @@
+import { attemptsMade } from "@millrace/engine";
 import type { ItemCounts, StepStatus, WorkflowError } from "@millrace/engine";
 import { placeName } from "./child-links.ts";
 import type { ChildLink, StepPlace } from "./child-links.ts";
@@ -80,6 +81,11 @@ export const stepColumns = `s.tenant_id, s.instance_id, s.step_id, s.path, s.ite
     s.status, s.attempt, s.deliveries, s.lapses, s.hand_overs, s.task_id, s.queue, s.compensates, s.output::text as output,
     s.error::text as error, s.completion, s.created_at, s.started_at, s.completed_at, s.retry_at,
     s.worker_id, s.awaited, s.blocked, s.look_at, s.due_at, s.progress::text as progress, s.items::text as items`;
+
+/** Those that were begun: a task that no worker has taken yet has none. */
+export function attemptsOf({ type, status, attempt, startedAt }: StepRead): number {
+  return type === "TASK" && startedAt === null ? 0 : attemptsMade(status, attempt);
+}
 
 export function stepReadOf(row: StepRow, children: ReadonlyMap<string, ChildLink>): StepRead {
   const [place] = childPlaceOf(row);

@@ -144,7 +144,7 @@ async function restore(
     case "restoreStep":
       return restoreStep(db, key, version, repair);
     case "restoreHistory":
-      return restoreHistory(db, key, repair.commits);
+      return restoreHistory(db, key, version, repair.commits);
     case "restoreTimes":
       return restoreTimes(db, key, version, repair);
     case "restoreChild":
