@@ -299,6 +299,18 @@ export class SimulationsBusyError extends MillraceError {
   }
 }
 
+/** Of the checks of inputs against schemas that take long. */
+export class ChecksBusyError extends MillraceError {
+  override readonly name = "ChecksBusyError";
+  readonly code = "BUSY";
+  override readonly retryAfterSeconds = 5;
+  constructor() {
+    super(
+      "checks of inputs that take long wait for each other, this one for too long; try again, or simplify the patterns and references of the inputSchema",
+    );
+  }
+}
+
 function count(what: readonly Problem[] | number, noun: string): string {
   const number = typeof what === "number" ? what : what.length;
   return number === 1 ? `a ${noun}` : `${number} ${noun}s`;

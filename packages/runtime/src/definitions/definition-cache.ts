@@ -1,16 +1,17 @@
 import { compileDefinition } from "@millrace/engine";
 import { compileInputSchema } from "@millrace/input-schema";
-import type { CheckInput } from "@millrace/input-schema";
 import type { Definition } from "@millrace/engine";
 import { getDefinition, latestVersion, versionAt } from "@millrace/store";
 import type { Db } from "@millrace/store";
 import { WorkflowNotFoundError } from "../errors.ts";
 import { shareCalls } from "../share-calls.ts";
+import { openSpacing } from "./spaced-checks.ts";
+import type { CheckInTurn } from "./spaced-checks.ts";
 
 /** A definition version, ready for use. */
 export interface KnownDefinition {
   readonly definition: Definition;
-  readonly checkInput: CheckInput;
+  readonly checkInput: CheckInTurn;
 }
 
 export interface DefinitionCache {
@@ -36,6 +37,7 @@ export function openDefinitionCache(db: Db): DefinitionCache {
   const known = new Map<string, Promise<KnownDefinition>>();
   const shareLatest = shareCalls<number | undefined>();
   const assumed = new Map<string, number>();
+  const inTurn = openSpacing();
 
   function keep(key: string, make: () => Promise<KnownDefinition>): Promise<KnownDefinition> {
     const kept = known.get(key);
@@ -56,7 +58,7 @@ export function openDefinitionCache(db: Db): DefinitionCache {
     const { document } = stored;
     return {
       definition: compileDefinition(document, stored.version),
-      checkInput: compileInputSchema(document),
+      checkInput: inTurn(compileInputSchema(document)),
     };
   }
 

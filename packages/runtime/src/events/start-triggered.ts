@@ -83,7 +83,7 @@ async function startOne(
   const places = triggers.map(({ trigger }) => trigger);
   const start = triggeredStart(known.definition, places, factOf(event), at);
   if (start === undefined) return "unmatched";
-  const errors = problemsOf(start, known);
+  const errors = await problemsOf(start, known);
   if (errors.length > 0 || "failed" in start) return { workflowId, errors };
 
   const commit = await firstCommit(services.database.db, known.definition, {
@@ -104,7 +104,10 @@ async function startOne(
   return create(services, commit);
 }
 
-function problemsOf(start: TriggeredStart, { checkInput }: KnownDefinition): readonly Problem[] {
+async function problemsOf(
+  start: TriggeredStart,
+  { checkInput }: KnownDefinition,
+): Promise<readonly Problem[]> {
   if ("failed" in start) {
     const { failed, error } = start;
     return [{ path: `/${failed}${error.pointer ?? ""}`, code: error.code, message: error.message }];
@@ -113,7 +116,7 @@ function problemsOf(start: TriggeredStart, { checkInput }: KnownDefinition): rea
   const length = correlationId?.length ?? 0;
   const message = `has ${length} characters; at most ${longestCorrelationId} are kept`;
   return [
-    ...checkInput(input),
+    ...(await checkInput(input)),
     ...(length > longestCorrelationId
       ? [{ path: "/correlationId", code: "TOO_LONG", message }]
       : []),

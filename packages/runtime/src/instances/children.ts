@@ -97,7 +97,7 @@ export async function startChild(
   const { correlationId, userId, priority, deadline } = child;
   const known = await definitionFor(services, child);
   if ("refused" in known) return refuse(services, child, known.refused);
-  const problems = known.checkInput(input);
+  const problems = await known.checkInput(input);
   if (problems.length > 0) {
     const details = problems.map((problem) => ({ ...problem }));
     const said = problems.slice(0, mostSaid).map(({ path, message }) => `${path} ${message}`);

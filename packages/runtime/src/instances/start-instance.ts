@@ -37,7 +37,7 @@ export interface Started {
 /**
  * Starts an instance: its row, its first step and its history are one commit; the job comes after.
  *
- * @throws WorkflowNotFoundError, InvalidInputError, IdempotencyConflictError, QueueFullError
+ * @throws WorkflowNotFoundError, InvalidInputError, IdempotencyConflictError, QueueFullError, ChecksBusyError
  */
 export async function startInstance(
   services: Services,
@@ -89,7 +89,7 @@ async function createInstance(
   const { workflowId, version } = request;
   const key = [caller.tenantId, workflowId] as const;
   const assumed = version === undefined && (await definitions.assumedLatest(...key));
-  let problems = assumed ? problemsOf(assumed, request) : [];
+  let problems = assumed ? await problemsOf(assumed, request) : [];
   if (assumed && problems.length === 0) {
     const commit = await draftStart(services, caller, request, idempotencyKey, assumed, true);
     const outcome = await create(services, commit, assumed, request);
@@ -100,7 +100,7 @@ async function createInstance(
     ? definitions.latest(...key)
     : definitions.get(...key, version));
   // The check may be costly: not twice by the same version.
-  if (known !== assumed) problems = problemsOf(known, request);
+  if (known !== assumed) problems = await problemsOf(known, request);
   if (problems.length > 0) {
     // It may have been right for the version that was the latest when it came first.
     const started =
@@ -137,8 +137,11 @@ type Creation =
 
 type StartedBefore = Extract<CommitOutcome, { kind: "idempotent" }>;
 
+/** Who starts it waits for the answer, and can ask again. */
+const mostWaitMs = 5_000;
+
 function problemsOf({ checkInput }: KnownDefinition, { input = {} }: StartRequest) {
-  return checkInput(input);
+  return checkInput(input, mostWaitMs);
 }
 
 function draftStart(

@@ -169,7 +169,7 @@ async function targetProblems(
   if (target["type"] !== "workflow") return [];
   try {
     const { checkInput } = await definitions.latest(tenantId, id);
-    return checkInput(input ?? {});
+    return await checkInput(input ?? {});
   } catch (error) {
     if (!(error instanceof WorkflowNotFoundError)) throw error;
     return [{ path: "/target/id", code: "UNKNOWN_WORKFLOW", message: error.message }];

@@ -79,7 +79,7 @@ async function startableOf(
   const workflowId = workflowIdOf(document);
   try {
     const known = await definitions.latest(tenantId, workflowId);
-    const problems = known.checkInput(document.input ?? {});
+    const problems = await known.checkInput(document.input ?? {});
     return problems.length === 0
       ? { known }
       : { refusal: new InvalidInputError(workflowId, problems) };
