@@ -9,6 +9,7 @@ import {
   problemDetails,
 } from "@millrace/contract";
 import type { FastifyReply, FastifyRequest } from "fastify";
+import { ApiError } from "./errors.ts";
 
 /**
  * What turns whatever was thrown into an RFC 9457 problem: the only place where an error becomes an
@@ -19,11 +20,21 @@ import type { FastifyReply, FastifyRequest } from "fastify";
 export function errorAnswers(): ErrorAnswer {
   const logFailure = failureLog();
   return (error, request, reply) => {
-    const { problem, headers } = problemOf(error, request.id);
+    const { problem, headers } = problemOf(
+      isOfCaller(error, request) ? endedTooSoon : error,
+      request.id,
+    );
     if (problem.status >= 500) logFailure(error, problem.code, request);
     answerProblem(problem, headers, request, reply);
   };
 }
+
+/** The caller hung up before the end of the body: nothing is wrong on this side. */
+function isOfCaller(error: unknown, { raw }: FastifyRequest): boolean {
+  return raw.errored !== null && raw.errored === error;
+}
+
+const endedTooSoon = new ApiError("INVALID_BODY", "the body ended too soon");
 
 type ErrorAnswer = (error: unknown, request: FastifyRequest, reply: FastifyReply) => void;
 

@@ -1,3 +1,5 @@
+import { once } from "node:events";
+import { type AddressInfo, connect } from "node:net";
 import { afterEach, expect, test } from "vitest";
 import { createFakeApp, type FakeApp, ID, view } from "./fake-runtime.ts";
 
@@ -471,6 +473,21 @@ test("whoever hangs up while waiting is not waited for", async () => {
 
   await expect(gone).rejects.toThrow(/abort/i);
   await expect.poll(() => aborted).toBe(true);
+});
+
+test("whoever hangs up in the middle of a body is no failure of this side", async () => {
+  app = await createFakeApp();
+  await app.http.listen({ port: 0, host: "127.0.0.1" });
+  const gone = once(app.http.server, "connection").then(([socket]) => once(socket, "close"));
+  const { port } = app.http.server.address() as AddressInfo;
+  const caller = connect(port, "127.0.0.1");
+  const head = "POST /v1/instances HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n";
+
+  caller.write(`${head}content-length: 9\r\n\r\n{`, () => setTimeout(() => caller.destroy(), 20));
+  await gone;
+  await new Promise((resolve) => setImmediate(resolve));
+
+  expect(app.lines.filter(({ level }) => level === "warn" || level === "error")).toEqual([]);
 });
 
 test("the page to read holds every call and fetches nothing from elsewhere", async () => {

@@ -65,23 +65,31 @@ export async function readInstances(
   db: Db,
   keys: readonly Key[],
 ): Promise<readonly InstanceRead[]> {
-  if (keys.length === 0) return [];
+  return (await readWithSize(db, keys)).instances;
+}
+
+/** @returns With how many characters of JSON they were read from. */
+export async function readWithSize(
+  db: Db,
+  keys: readonly Key[],
+): Promise<{ readonly instances: readonly InstanceRead[]; readonly characters: number }> {
+  if (keys.length === 0) return { instances: [], characters: 0 };
   const [found] = await run<Record<"instances" | "steps" | "waits" | "timers", string>>(
     db,
-    read,
+    readByKey,
     keySource.values(keys),
   );
   // The columns are those that each part selects.
-  const instances = rowsOf(found?.instances) as readonly InstanceReadRow[];
+  const rows = rowsOf(found?.instances) as readonly InstanceReadRow[];
   const steps = rowsOf(found?.steps) as readonly StepRow[];
   const waits = rowsOf(found?.waits) as readonly WaitRow[];
   const timers = rowsOf(found?.timers) as readonly TimerRow[];
-  const byKey = new Map(instances.map((row) => [nameOf(row.i_tenant_id, row.i_id), row]));
+  const byKey = new Map(rows.map((row) => [nameOf(row.i_tenant_id, row.i_id), row]));
   const stepsOf = grouped(steps);
   const waitsOf = grouped(waits);
   const timersOf = grouped(timers);
   const children = await childrenOf(db, steps.flatMap(childPlaceOf));
-  return keys.flatMap((key) => {
+  const instances = keys.flatMap((key) => {
     const name = keyName(key);
     const row = byKey.get(name);
     if (row === undefined) return [];
@@ -95,6 +103,8 @@ export async function readInstances(
       timers: (timersOf.get(name) ?? []).map(timerReadOf),
     };
   });
+  const characters = (found?.instances.length ?? 0) + (found?.steps.length ?? 0);
+  return { instances, characters };
 }
 
 /** Rows that came as a JSON array: times in their columns are texts, and become dates again. */
@@ -193,7 +203,7 @@ const setTimers = `select t.tenant_id, t.instance_id, t.path, t.iteration, t.kin
 
 const list = (rows: string) => `(select coalesce(json_agg(r), '[]') from (${rows}) r)`;
 
-const read = prepared(
+const readByKey = prepared(
   "read_instances",
   `with recursive ${[latestPaths, liveItems, failedItems, shownPaths].join(", ")}
   select ${list(instancesByKey)} as instances, ${list(latestSteps)} as steps,

@@ -4,8 +4,9 @@ import { sql } from "kysely";
 import type { ExpressionBuilder, SelectQueryBuilder } from "kysely";
 import { decodeCursor, encodeCursor, readPage } from "./cursor.ts";
 import { BadCursorError } from "./errors.ts";
-import { readInstances } from "./instances.ts";
+import { readWithSize } from "./instances.ts";
 import type { InstanceRead } from "./instances.ts";
+import type { Key } from "./commit.ts";
 import { planned, run, type Db } from "./statement.ts";
 import type { Database } from "./tables.ts";
 
@@ -68,14 +69,39 @@ export async function listInstances(db: Db, query: InstanceQuery): Promise<Insta
     return readPage(cursor, () => ordered.execute());
   });
   const page = found.slice(0, limit);
-  const last = found.length > limit ? page.at(-1) : undefined;
+  const { items, length } = await readPart(
+    db,
+    page.map(({ id }) => ({ tenantId, instanceId: id })),
+  );
+  const last = found.length > length ? page[length - 1] : undefined;
   return {
-    items: await readInstances(
-      db,
-      page.map(({ id }) => ({ tenantId, instanceId: id })),
-    ),
+    items,
     nextCursor: last ? encodeCursor(order, byUpdate ? [last.updated, last.id] : [last.id]) : null,
   };
+}
+
+/** Behind so many characters of JSON a page ends, since the whole of it is in memory at once. */
+const pageCharacters = 8_388_608;
+
+/** How large they are shows when they are read, so that no more than these go beyond the page's end. */
+const readAtOnce = 25;
+
+/** The first ones, as many as make a page. `length` also counts those that are gone since. */
+async function readPart(
+  db: Db,
+  keys: readonly Key[],
+): Promise<{ readonly items: readonly InstanceRead[]; readonly length: number }> {
+  const items: InstanceRead[] = [];
+  let length = 0;
+  let read = 0;
+  while (length < keys.length && read < pageCharacters) {
+    const next = keys.slice(length, length + readAtOnce);
+    const { instances, characters } = await readWithSize(db, next);
+    items.push(...instances);
+    length += next.length;
+    read += characters;
+  }
+  return { items, length };
 }
 
 function isBeyond(order: string, cursor: string, direction: "asc" | "desc", byUpdate: boolean) {

@@ -80,6 +80,22 @@ test("an order is kept over pages", async () => {
   expect(await pagesOf({}, "updatedAt", 6)).toEqual(ascending);
 });
 
+test("a page of large instances ends early, and the list goes on behind it", async () => {
+  const { db } = database;
+  const ids = Array.from({ length: 60 }, () => instanceId()).toSorted();
+  await insert(ids, Date.now());
+  await sql`update workflow_instances set variables = json_build_object('large', repeat('x', 1000000))
+    where id = ${ids[0]}::uuid`.execute(db);
+  await sql`update workflow_instances set variables = (select variables from workflow_instances
+    where id = ${ids[0]}::uuid) where id = any (${ids.slice(0, 10)}::uuid[])`.execute(db);
+
+  const first = await listInstances(db, { tenantId, filter: {}, order: "createdAt", limit: 60 });
+
+  expect(first.items.length).toBeLessThan(60);
+  expect(first.nextCursor).not.toBeNull();
+  expect(await pagesOf({}, "createdAt", 60)).toEqual(ids);
+});
+
 test("a cursor of another list, or none at all, is refused", async () => {
   const { db } = database;
   await insert([instanceId(), instanceId()], Date.now());

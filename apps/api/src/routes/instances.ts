@@ -55,7 +55,7 @@ const listSchema = {
   operationId: "listInstances",
   summary: "List instances",
   description:
-    "Beside the named parameters any number of `variables.<path>=<json>`. Pages hold together while instances are added.",
+    "Beside the named parameters any number of `variables.<path>=<json>`. Pages hold together while instances are added. A page of large instances has fewer than `limit`: the list ends where `nextCursor` is null.",
   response: { 200: InstancePage },
 };
 const getSchema = {
