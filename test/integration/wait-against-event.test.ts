@@ -61,12 +61,12 @@ const waits: WorkflowDefinition["steps"] = [
   { stepId: "once", type: "END", outcome: "COMPLETED", output: "${ steps.first.output.id }" },
 ];
 
-test("1,000 starts whose first step waits, each against its event: none lost, none doubled", async ({
+test("500 starts whose first step waits, each against its event: none lost, none doubled", async ({
   annotate,
 }) => {
   await opener.definitions.register({ id: "start_against_event", steps: waits });
   const delivered: number[] = [];
-  const pairs = pairsOf(1_000);
+  const pairs = pairsOf(500);
 
   const races = pairs.map((pair): Race => ({
     open: () =>
@@ -84,7 +84,7 @@ test("1,000 starts whose first step waits, each against its event: none lost, no
   await annotate(sidesOf(delivered));
 }, 120_000);
 
-test("1,000 results of tasks that open a wait, each against its event: none lost, none doubled", async ({
+test("500 results of tasks that open a wait, each against its event: none lost, none doubled", async ({
   annotate,
 }) => {
   await opener.definitions.register({
@@ -99,7 +99,7 @@ test("1,000 results of tasks that open a wait, each against its event: none lost
   });
   const gates = openGates(installation.ledger);
   const delivered: number[] = [];
-  const pairs = pairsOf(1_000);
+  const pairs = pairsOf(500);
 
   for (let from = 0; from < pairs.length; from += 100) {
     const batch = pairs.slice(from, from + 100);
