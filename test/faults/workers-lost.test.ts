@@ -71,6 +71,42 @@ test.concurrent("C11: a task that blocks the event loop for longer than the job'
   await context.annotate(`${runs.length} runs`);
 }, 180_000);
 
+test.concurrent.each(["timeout", "cancel"])(
+  "a task that blocks the event loop for ever, and is ended by its %s, does not keep what runs beside it",
+  async (by) => {
+    const { client, queue, start, entriesOf } = await open({ workers: 1 });
+    const id = `endless-${by}`;
+    const timeout = by === "timeout" ? { timeout: "PT2S" } : {};
+    const harm = {
+      stepId: "harm",
+      type: "TASK",
+      taskId: "witness",
+      input: "input",
+      queue,
+    } as const;
+    await client.definitions.register({
+      id,
+      steps: [{ ...harm, ...timeout, retry: { maxAttempts: 1 } }],
+    });
+
+    const beside = await start({ ms: 4_000 });
+    await eventually("its beginning", () => entriesOf(beside).length === 1);
+    const endless = await start({ alone: 1, blocks: true }, id);
+    await eventually("the end of its loop", async () => {
+      const { state } = await client.instances.get(endless);
+      return state.steps["harm"]?.status !== "PENDING";
+    });
+    if (by === "cancel") await client.instances.cancel(endless);
+    const ended = await client.instances.wait(endless, { timeoutMs: 60_000 });
+    const others = await client.instances.wait(beside, { timeoutMs: 120_000 });
+
+    expect(ended.status).toBe(by === "timeout" ? "FAILED" : "CANCELLED");
+    expect(others).toMatchObject({ status: "COMPLETED" });
+    expect(others.state.steps["harm"]).toMatchObject({ attempts: 1, deliveries: 2 });
+  },
+  180_000,
+);
+
 test.concurrent("C16: runs cut short by the worker's death are counted, and are not attempts", async () => {
   const { client, start, entriesOf } = await open({ workers: 1 });
 

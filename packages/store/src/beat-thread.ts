@@ -1,6 +1,7 @@
+import { writeSync } from "node:fs";
 import { parentPort, workerData } from "node:worker_threads";
 import { openBeat } from "./beat.ts";
-import type { BeatThreadData } from "./beat.ts";
+import type { BeatThreadData, Signs } from "./beat.ts";
 
 /**
  * The pulse of a worker process, on a thread and a connection of its own: a task that blocks the event
@@ -9,7 +10,14 @@ import type { BeatThreadData } from "./beat.ts";
 
 const beatMs = 1_000;
 
-const { databaseUrl, orphanMs } = workerData as BeatThreadData;
+/**
+ * A process whose event loop has stood still for so many beats, and that runs what is not its own any more, is killed: its
+ * step has run out of its time or was cancelled, and what keeps the loop hears of neither. Beats and not
+ * seconds, since a process that was stopped or a machine that slept has not kept it.
+ */
+const stuckBeats = 30;
+
+const { databaseUrl, orphanMs, signs } = workerData as BeatThreadData;
 const parent = process.ppid;
 let isOrphan = false;
 const beat = openBeat(databaseUrl);
@@ -17,6 +25,8 @@ const beat = openBeat(databaseUrl);
 let id: string | undefined;
 let stopped = false;
 let wake = () => {};
+let lastTurn = 0;
+let beatsWithoutTurn = 0;
 
 parentPort?.on(
   "message",
@@ -35,6 +45,7 @@ while (!stopped) {
       if (!isAlive) id = undefined;
       parentPort?.postMessage({ kind: isAlive ? "beating" : "stale" });
     }
+    if (signs && isStuck(signs) && (await hasLost(signs, id))) killStuck();
   } catch {
     // The database is away; the next beat finds out whether that lasted too long.
   }
@@ -49,3 +60,29 @@ while (!stopped) {
 }
 await beat.close();
 parentPort?.close();
+
+function isStuck({ turns }: Signs): boolean {
+  const turn = Atomics.load(turns, 0);
+  beatsWithoutTurn = turn === lastTurn ? beatsWithoutTurn + 1 : 0;
+  lastTurn = turn;
+  return beatsWithoutTurn >= stuckBeats;
+}
+
+/** Whether a handler is at work for a step that the rows do not give to this worker any more. */
+async function hasLost({ handlers }: Signs, workerId: string | undefined): Promise<boolean> {
+  const held = workerId === undefined ? new Set<number>() : await beat.held(workerId);
+  return handlers.some((sign) => sign !== 0 && !held.has(sign));
+}
+
+/** The logger is the event loop's, which stands still. */
+function killStuck(): void {
+  const entry = {
+    level: "fatal",
+    time: new Date().toISOString(),
+    pid: process.pid,
+    name: "worker",
+    msg: `a task has kept the event loop for ${stuckBeats} s, and a step that runs here has ended by its timeout or a cancel meanwhile; killing this process, so that others take over what it holds`,
+  };
+  writeSync(1, `${JSON.stringify(entry)}\n`);
+  process.kill(process.pid, "SIGKILL");
+}

@@ -14,6 +14,14 @@ export const pulse = `update workers set beat_at = clock_timestamp(), rss_bytes 
   where id = $1 and beat_at > clock_timestamp() - interval '${staleBeatMs} ms'
   returning true as ok`;
 
+/** Answered from `step_executions_held`. */
+const held = `select instance_id, path, iteration, fence from step_executions
+  where worker_id = $1 and status = 'RUNNING'`;
+
+interface HeldRow extends Omit<StepRun, "instanceId"> {
+  readonly instance_id: string;
+}
+
 export interface BeatConnection {
   /** Ahead of the first pulse. @throws DatabaseUnavailableError */
   connect(): Promise<void>;
@@ -23,6 +31,12 @@ export interface BeatConnection {
    * @throws DatabaseUnavailableError
    */
   pulse(workerId: string, rssBytes?: number): Promise<boolean>;
+  /**
+   * `signOf` what the rows say that this worker runs.
+   *
+   * @throws DatabaseUnavailableError
+   */
+  held(workerId: string): Promise<ReadonlySet<number>>;
   close(): Promise<void>;
 }
 
@@ -67,6 +81,13 @@ export function openBeat(url: string): BeatConnection {
         const { rows } = await connection.query(pulse, [workerId, rssBytes ?? null]);
         return rows.length > 0;
       }),
+    held: (workerId) =>
+      using(async (connection) => {
+        const { rows } = await connection.query<HeldRow>(held, [workerId]);
+        return new Set(
+          rows.map(({ instance_id: instanceId, ...step }) => signOf({ instanceId, ...step })),
+        );
+      }),
     async close() {
       await client?.end();
       client = undefined;
@@ -82,9 +103,37 @@ export const beatThread = new URL(
 
 export interface BeatThreadData {
   readonly databaseUrl: string;
+  /** Absent where the process is not the worker's to kill. */
+  readonly signs?: Signs;
   /**
    * So long after the parent of this process has died the process is killed: where its event loop is
    * blocked, only this thread notices. Absent where it lives on.
    */
   readonly orphanMs?: number;
+}
+
+/** What the thread sees of its process while the event loop of that stands still. Both are in shared memory. */
+export interface Signs {
+  /** One number, which the event loop changes in each second in which it turns. */
+  readonly turns: Int32Array;
+  /** `signOf` each handler that has begun and not come to an end; 0 where there is none. */
+  readonly handlers: Int32Array;
+}
+
+/** One run of a step: another one has another fence. */
+export interface StepRun {
+  readonly instanceId: string;
+  readonly path: string;
+  readonly iteration: number;
+  readonly fence: number;
+}
+
+/** A number that stands for it in shared memory, by FNV-1a; never 0. */
+export function signOf({ instanceId, path, iteration, fence }: StepRun): number {
+  const text = `${instanceId}/${path}#${iteration}/${fence}`;
+  let hash = 0x811c9dc5;
+  for (let at = 0; at < text.length; at++) {
+    hash = Math.imul(hash ^ text.charCodeAt(at), 0x01000193);
+  }
+  return hash === 0 ? 1 : hash;
 }

@@ -1,5 +1,5 @@
-export { beatThread, openBeat, staleBeatMs } from "./beat.ts";
-export type { BeatConnection, BeatThreadData } from "./beat.ts";
+export { beatThread, openBeat, signOf, staleBeatMs } from "./beat.ts";
+export type { BeatConnection, BeatThreadData, StepRun } from "./beat.ts";
 export { blockStep, lostHolds, recordProgress, releaseSteps, unblockSteps } from "./holds.ts";
 export type { HeldStep, StepAttempt } from "./holds.ts";
 export { childrenOf, placeName } from "./child-links.ts";

@@ -42,7 +42,7 @@ async function runAndCommit(
     const startedAt = performance.now();
     if (startedAt - held.since > freshMs) await abortIfLost(worker, held);
     const [signal, reads] = await Promise.all([
-      runAttempt(held),
+      runShown(worker, held),
       // Only to save time: what is missing is loaded when the decision asks for it.
       prefetch(worker, held).catch(() => held.reads),
     ]);
@@ -57,6 +57,17 @@ async function runAndCommit(
     throw error;
   } finally {
     worker.holdings.remove(held);
+  }
+}
+
+/** Not for longer: after it the row may be settled while the answer is on its way. */
+async function runShown(worker: WorkerState, held: Held): Promise<AttemptSignal | undefined> {
+  const { path, iteration, fence } = held.step;
+  const ended = worker.shows({ instanceId: held.snapshot.id, path, iteration, fence });
+  try {
+    return await runAttempt(held);
+  } finally {
+    ended();
   }
 }
 

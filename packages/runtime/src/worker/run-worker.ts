@@ -77,7 +77,10 @@ export async function runWorker(
   // A cell carries nothing on, since it serves no queue.
   const queues = keeper === undefined ? options.queues : [];
   const { database, queue, log } = services;
-  const beat = openBeatThread(services, keeper && { orphanMs: graceMs + orphanMarginMs });
+  const beat = openBeatThread(services, {
+    orphanMs: keeper && graceMs + orphanMarginMs,
+    isKilled: program !== undefined,
+  });
   const tasks = await loadTasks(options.tasks, (message) => log.warn({}, message));
   const registry = taskRegistry(tasks);
   const holdings = openHoldings();
@@ -94,6 +97,7 @@ export async function runWorker(
     concurrency,
     hasFreeSlot: () => !worker.closing && holdings.size < concurrency,
     takeEnds: shareCalls(),
+    shows: beat.shows,
     hold: (step) => holdStep(worker, step, progress),
   };
 

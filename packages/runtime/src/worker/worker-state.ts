@@ -1,6 +1,7 @@
 import type { Definition, Reads, Snapshot, TaskCall } from "@millrace/engine";
 import type { ClaimedStep, Commit, CommitOutcome } from "@millrace/store";
 import type { Services } from "../services.ts";
+import type { Beat } from "./beat.ts";
 import type { Held } from "./held.ts";
 import type { Holdings } from "./holdings.ts";
 import type { KnownTask, TaskRegistry } from "./task-registry.ts";
@@ -22,6 +23,8 @@ export interface WorkerState {
   /** Whether fewer steps run than may. */
   hasFreeSlot(): boolean;
   hold(step: StepToHold): Held;
+  /** A handler begins, for whoever must know of it while it keeps the event loop. */
+  readonly shows: Beat["shows"];
   /** One at a time for an instance; those that come meanwhile share the next one. */
   takeEnds(instance: string, act: () => Promise<void>): Promise<void>;
 }
