@@ -598,6 +598,16 @@ export const damages: readonly Damage[] = [
     codes: ["HISTORY_GAP"],
     isRepaired: false,
   },
+  ...(["wait", "retries"] as const).map((of) => ({
+    name: `the latest row of the history of one that ${of === "wait" ? "waits" : "retries"} is deleted`,
+    of,
+    sql: [
+      `delete from history where instance_id = $1
+        and version = (select max(version) from history where instance_id = $1)`,
+    ],
+    codes: ["HISTORY_GAP"] as const,
+    isRepaired: false,
+  })),
   {
     name: "changes in the history are altered",
     of: "chain",

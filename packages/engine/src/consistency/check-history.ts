@@ -43,6 +43,11 @@ export function* checkHistory(evidence: Evidence): Generator<void, CheckedHistor
   const isStored = (other: Snapshot | undefined) =>
     current !== undefined && other !== undefined && differences(current, other).length === 0;
 
+  if (changed !== undefined && isCutOff(evidence, changed.version, isStored(changed))) {
+    const cut = missingVersion(changed.version + 1, version);
+    const found = stored === undefined ? [cut, unreadable()] : [cut];
+    return { findings: found, truth: { snapshot: stored, replayed: undefined } };
+  }
   const agree =
     changed !== undefined &&
     signalled !== undefined &&
@@ -78,11 +83,28 @@ function* replayOf({
 function gapOf({ history = [], version }: Evidence): Finding | undefined {
   const missing = history.findIndex((commit, index) => commit.version !== index + 1);
   if (missing >= 0 || history.length === 0) {
-    const first = Math.max(missing, 0) + 1;
-    const message = `version ${first} of ${version} is missing in the history`;
-    return { code: "HISTORY_GAP", message, where: { version: first } };
+    return missingVersion(Math.max(missing, 0) + 1, version);
   }
   return undefined;
+}
+
+/**
+ * Whether the latest commits are missing, so that the history leads to what the instance was before them:
+ * nothing may be rebuilt from it. Where only the number of the version was raised, the rest of the row is
+ * as the last commit left it.
+ */
+function isCutOff(
+  { version, updatedAt, history = [] }: Evidence,
+  lastVersion: number,
+  isStored: boolean,
+): boolean {
+  const lastAt = history.at(-1)?.at.getTime() ?? 0;
+  return lastVersion < version && !(isStored && updatedAt.getTime() <= lastAt);
+}
+
+function missingVersion(first: number, version: number): Finding {
+  const message = `version ${first} of ${version} is missing in the history`;
+  return { code: "HISTORY_GAP", message, where: { version: first } };
 }
 
 function unreadable(rebuilt?: Snapshot): Finding {
