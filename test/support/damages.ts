@@ -206,6 +206,7 @@ export const damages: readonly Damage[] = [
     ),
     says: ["detached", "workflowId", "workflowVersion"],
   },
+  child("a child is another step's, and of another attempt", "path = 'other', attempt = 2"),
   child("that a child was started is lost", "started_at = null"),
   child("a child was started yesterday", "started_at = started_at - interval '1 day'"),
   slot("the place in the queue is by another priority", "priority = 9"),

@@ -161,7 +161,9 @@ export async function restoreChild(
   child: ChildEvidence,
 ): Promise<void> {
   const { childId, workflowId, workflowVersion, detached, startedAt } = child;
-  const values = [childId, workflowId, workflowVersion, detached, startedAt];
+  const { path, iteration, attempt } = child;
+  const row = [childId, workflowId, workflowVersion, detached, startedAt];
+  const values = [...row, path, iteration, attempt];
   await run(db, childColumns, [tenantId, instanceId, version, ...values]);
 }
 
@@ -169,7 +171,8 @@ const childColumns = prepared(
   "restore_child",
   `${atVersion}
   update children c
-  set workflow_id = $5, workflow_version = $6, detached = $7, started_at = $8
+  set workflow_id = $5, workflow_version = $6, detached = $7, started_at = $8,
+    path = $9, iteration = $10, attempt = $11
   from i
   where c.tenant_id = i.tenant_id and c.instance_id = i.id and c.child_id = $4`,
 );

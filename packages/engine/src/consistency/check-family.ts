@@ -14,7 +14,10 @@ export function checkFamily(evidence: Evidence, { snapshot, replayed }: Truth): 
       ? []
       : (checkChild(evidence, execution, execution.child, replayed) ?? []),
   );
-  for (const child of children) findings.push(...checkChildRow(child, replayed, now));
+  for (const child of children) {
+    const holder = Object.values(snapshot.live).find((each) => each.child === child.childId);
+    findings.push(...checkChildRow(child, holder, replayed, now));
+  }
   const left = told.filter(({ sentAt }) => now.getTime() - sentAt.getTime() > lateMs);
   if (snapshot.status !== "PAUSED") {
     for (const telling of left) {
@@ -35,9 +38,10 @@ export function checkFamily(evidence: Evidence, { snapshot, replayed }: Truth): 
   return findings;
 }
 
-/** What the row of a child has from the decision that asked for it, and that it exists. */
+/** What the row of a child has from the decision that asked for it, whose it is, and that it exists. */
 function checkChildRow(
   child: ChildEvidence,
+  holder: LiveExecution | undefined,
   replayed: Replayed | undefined,
   now: Date,
 ): readonly Finding[] {
@@ -47,6 +51,9 @@ function checkChildRow(
     : undefined;
   const wrong = givenColumns.filter((column) => asked && asked[column] !== child[column]);
   const told = wrong.map((column) => `${column} ${child[column]}, and not ${asked?.[column]}`);
+  const isHeld = holder === undefined || isOf(child, holder);
+  if (!isHeld)
+    told.push(`its place, and ${placeText(holder)}, attempt ${holder.attempt}, waits for it`);
   const isStarted =
     startedAt !== null &&
     startedAt.getTime() > requestedAt.getTime() - skewMs &&
@@ -54,7 +61,12 @@ function checkChildRow(
   const isMarked = isStarted || (startedAt === null && createdAt === null);
   if (!isMarked) told.push(`startedAt ${startedAt?.toISOString() ?? "never"}, and it exists`);
   if (told.length === 0) return [];
-  const right = { ...child, ...asked, startedAt: isMarked ? startedAt : requestedAt };
+  const place = holder && {
+    path: holder.path,
+    iteration: holder.iteration,
+    attempt: holder.attempt,
+  };
+  const right = { ...child, ...asked, ...place, startedAt: isMarked ? startedAt : requestedAt };
   return [
     {
       code: "CHILD_DIFFERS",
@@ -63,6 +75,10 @@ function checkChildRow(
       repair: { kind: "restoreChild", child: right },
     },
   ];
+}
+
+function isOf({ path, iteration, attempt }: ChildEvidence, holder: LiveExecution): boolean {
+  return path === holder.path && iteration === holder.iteration && attempt === holder.attempt;
 }
 
 const givenColumns = ["workflowId", "workflowVersion", "detached"] as const;
@@ -86,6 +102,8 @@ function checkChild(
     const message = `${placeText(execution)} waits for child ${childId}, which was never asked for`;
     return { code: "CHILD_MISSING", message, where, ...(repair && { repair }) };
   }
+  // First the row is put right: the child is told whose it is by that.
+  if (!isOf(child, execution)) return undefined;
   if (child.status !== null && !child.isLinked) {
     const message = `child ${childId} does not know ${placeText(execution)} as what started it`;
     return { code: "CHILD_LINK_DIFFERS", message, where, repair: { kind: "adopt", child } };
