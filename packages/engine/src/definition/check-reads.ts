@@ -6,7 +6,7 @@ import { fieldsOf, itemsOf } from "./outline.ts";
 import type { ProblemList } from "./problem.ts";
 import { sources } from "./value-checker.ts";
 import type { BareRead, StepRead, ValuesFound } from "./value-checker.ts";
-import { hasItems } from "./unavoidable.ts";
+import { hasItems, mayBeLast } from "./unavoidable.ts";
 
 // What steps read of one another: whether what is read can be there, and whether it is there on every
 // way that leads to its reader.
@@ -157,7 +157,7 @@ function othersAreEnough({ steps, byId, ...ways }: Ways, own: number, branch: nu
     for (let at = stack.pop(); at !== undefined; at = stack.pop()) {
       if (seen.has(at)) continue;
       seen.add(at);
-      if (mayBeLast(at, ways)) return true;
+      if (mayEnd(at, ways)) return true;
       stack.push(...at.edges.flatMap(({ to }) => byId.get(to) ?? []));
     }
     return false;
@@ -265,7 +265,7 @@ function whyMissingAtEnd(
       return fields["outcome"] === "COMPLETED" && fields["output"] === undefined;
     }
     const isLeft = index !== top || isPassed || fields["condition"] !== undefined;
-    return isLeft && mayBeLast(step, ways);
+    return isLeft && mayEnd(step, ways);
   });
   return ends === true ? "has no output on one of the ways to" : undefined;
 }
@@ -289,7 +289,7 @@ function mayPassOnce(own: number, around: number, ways: Ways, without: Without):
     const isLeft = left?.some((isReached, index) => {
       const step = steps[index];
       if (!isReached || step === undefined || isTelling(index, own)) return false;
-      return (index !== at || step.fields["condition"] !== undefined) && mayBeLast(step, ways);
+      return (index !== at || step.fields["condition"] !== undefined) && mayEnd(step, ways);
     });
     if (isLeft === true) return true;
     at = parent;
@@ -302,13 +302,9 @@ function branchOf(step: StepOutline | undefined, { path }: StepOutline): number 
   return Number(step?.path.slice(path.length).split("/")[2]);
 }
 
-function mayBeLast(
-  { type, path, edges, fields }: StepOutline,
-  { closed }: Pick<Ways, "closed">,
-): boolean {
-  if (type === "END" && fields["condition"] === undefined) return false;
-  if (edges.some(({ kind }) => kind === "default")) return false;
-  return !closed.has(`${path}${type === "CHOICE" ? "" : "/transitions"}/default`);
+function mayEnd(step: StepOutline, { closed }: Pick<Ways, "closed">): boolean {
+  if (step.type === "END" && step.fields["condition"] === undefined) return false;
+  return mayBeLast(step, closed);
 }
 
 /** Whether the conditions of a step may know on which way it was reached, and so what has run. */

@@ -5,7 +5,7 @@ import { defined } from "../assert.ts";
 import { defaultRetryPolicy } from "../retry.ts";
 import { checkEventWait, checkMatcher, refuseLifecycle } from "./check-events.ts";
 import { checkStartInput } from "./check-start-input.ts";
-import { checkWays } from "./check-ways.ts";
+import { checkWays, choicesOf, transitionsOf } from "./check-ways.ts";
 import type { DurationValue } from "./definition.ts";
 import type { Fields, Outline, StepOutline } from "./outline.ts";
 import { below, fieldsOf, itemsOf, textOf } from "./outline.ts";
@@ -84,6 +84,7 @@ export function checkValues(outline: Outline, list: ProblemList): ValuesFound {
     checkStep(step, { asking, entering, failing, leaving, list, longest, outline, close });
     inside[index] = step.type === "MAP" ? insideOf(step, after) : around;
   }
+  checkRecursion(outline, closed, list);
   const indexOf = new Map(steps.map(({ stepId }, index) => [stepId, index]));
   for (const { fields: own, path, compensationFor } of compensationSteps) {
     // Inside it the items are those of the execution that it undoes.
@@ -180,27 +181,6 @@ function checkStep(step: StepOutline, context: StepContext): void {
   }
 }
 
-function transitionsOf({ fields, path }: StepOutline) {
-  const { conditions: ways, default: other } = fieldsOf(fields["transitions"]);
-  return {
-    ways,
-    path: `${path}/transitions/conditions`,
-    other,
-    otherPath: `${path}/transitions/default`,
-    mayBeSkipped: fields["condition"] !== undefined,
-  };
-}
-
-function choicesOf({ fields, path }: StepOutline) {
-  return {
-    ways: fields["choices"],
-    path: `${path}/choices`,
-    other: fields["default"],
-    otherPath: `${path}/default`,
-    mayBeSkipped: fields["condition"] !== undefined,
-  };
-}
-
 /** What an END gives beside its outcome, which each has a field of its own for. */
 const endFields = { COMPLETED: "output", FAILED: "error", CANCELLED: "reason" } as const;
 
@@ -243,17 +223,21 @@ function checkItemName({ fields, path }: StepOutline, list: ProblemList): void {
   list.add(`${path}/itemName`, "BAD_VARIABLE", message);
 }
 
-function checkSubWorkflow(step: StepOutline, context: StepContext): void {
-  const { entering, list, outline } = context;
-  const { fields, path } = step;
-  const { workflowId, version, detached } = fields;
-  entering.text(`${path}/workflowId`, workflowId, readPlainName("a workflowId"));
+function checkSubWorkflow({ fields, path }: StepOutline, { entering }: StepContext): void {
+  entering.text(`${path}/workflowId`, fields["workflowId"], readPlainName("a workflowId"));
   entering.json(`${path}/input`, fields["input"], readValue);
-  const isItself = workflowId !== undefined && workflowId === outline.fields["id"];
-  if (!isItself || version !== undefined || detached === true) return;
-  if (!isUnavoidable(outline, step)) return;
-  const message = `the workflow starts itself and waits for it, again and again: give the step a condition, lead a way past it, or make it detached`;
-  list.add(`${path}/workflowId`, "RECURSIVE_WORKFLOW", message);
+}
+
+/** Steps that start the workflow itself and wait for it. */
+function checkRecursion(outline: Outline, closed: ReadonlySet<string>, list: ProblemList): void {
+  for (const step of outline.steps) {
+    const { workflowId, version, detached } = step.fields;
+    const isItself = workflowId !== undefined && workflowId === outline.fields["id"];
+    if (step.type !== "SUB_WORKFLOW" || !isItself || version !== undefined) continue;
+    if (detached === true || !isUnavoidable(outline, step, closed)) continue;
+    const message = `the workflow starts itself and waits for it, again and again: give the step a condition, lead a way past it, or make it detached`;
+    list.add(`${step.path}/workflowId`, "RECURSIVE_WORKFLOW", message);
+  }
 }
 
 /** What a TASK and a compensation step share. */

@@ -1,8 +1,10 @@
 import type { Expression } from "@millrace/expressions";
 import { implies, isContradiction, overlapOf } from "@millrace/expressions";
+import type { Outline, StepOutline } from "./outline.ts";
 import { fieldsOf, itemsOf } from "./outline.ts";
 import type { ProblemList } from "./problem.ts";
-import { knownTruth } from "./values.ts";
+import { problemList } from "./problem.ts";
+import { knownTruth, readCondition } from "./values.ts";
 
 /** One of the ways out of a step of which the first true one is taken. */
 interface Way {
@@ -72,6 +74,43 @@ export function checkWays(
     list.warn(otherPath, "NEVER_TAKEN", message);
   }
   return [...closed, otherPath];
+}
+
+export function transitionsOf({ fields, path }: StepOutline): Ways {
+  const { conditions: ways, default: other } = fieldsOf(fields["transitions"]);
+  return {
+    ways,
+    path: `${path}/transitions/conditions`,
+    other,
+    otherPath: `${path}/transitions/default`,
+    mayBeSkipped: fields["condition"] !== undefined,
+  };
+}
+
+export function choicesOf({ fields, path }: StepOutline): Ways {
+  return {
+    ways: fields["choices"],
+    path: `${path}/choices`,
+    other: fields["default"],
+    otherPath: `${path}/default`,
+    mayBeSkipped: fields["condition"] !== undefined,
+  };
+}
+
+/**
+ * JSON pointers of the targets that are never gone to, whoever else looks at the ways: in a MAP those alone whose
+ * conditions do not ask for the item.
+ */
+export function closedWaysOf({ steps }: Outline): ReadonlySet<string> {
+  const read = (_at: string, when: unknown) =>
+    typeof when === "string" ? readCondition(when).value : undefined;
+  const list = problemList([]);
+  return new Set(
+    steps.flatMap((step) => [
+      ...checkWays(transitionsOf(step), read, list),
+      ...(step.type === "CHOICE" ? checkWays(choicesOf(step), read, list) : []),
+    ]),
+  );
 }
 
 function whyNever(

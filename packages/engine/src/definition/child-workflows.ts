@@ -1,4 +1,5 @@
 import type { WorkflowDefinition } from "@millrace/contract";
+import { closedWaysOf } from "./check-ways.ts";
 import { outlineOf, textOf } from "./outline.ts";
 import { isUnavoidable } from "./unavoidable.ts";
 
@@ -16,6 +17,8 @@ export interface ChildWorkflow {
 /** In the order of the document. */
 export function childWorkflowsOf(document: WorkflowDefinition): readonly ChildWorkflow[] {
   const outline = outlineOf(document);
+  const startsSome = outline.steps.some(({ type }) => type === "SUB_WORKFLOW");
+  const closed = startsSome ? closedWaysOf(outline) : new Set<string>();
   return outline.steps.flatMap((step): readonly ChildWorkflow[] => {
     const { type, path, fields } = step;
     const workflowId = textOf(fields["workflowId"]);
@@ -26,7 +29,7 @@ export function childWorkflowsOf(document: WorkflowDefinition): readonly ChildWo
         path: `${path}/workflowId`,
         workflowId,
         version: typeof version === "number" ? version : undefined,
-        isCertain: detached !== true && isUnavoidable(outline, step),
+        isCertain: detached !== true && isUnavoidable(outline, step, closed),
       },
     ];
   });

@@ -7,18 +7,27 @@ import { knownTruth, knownValue, readCondition, readItems } from "./values.ts";
  * Ways after a failure count as ways.
  *
  * @param step Of the outline.
+ * @param closed JSON pointers of the targets of ways that are never taken.
  */
-export function isUnavoidable(outline: Outline, step: StepOutline): boolean {
-  if (mayBeSkipped(step.fields["condition"]) || hasWayPast(outline, step)) return false;
+export function isUnavoidable(
+  outline: Outline,
+  step: StepOutline,
+  closed: ReadonlySet<string>,
+): boolean {
+  if (mayBeSkipped(step.fields["condition"]) || hasWayPast(outline, step, closed)) return false;
   const parent = step.parent === undefined ? undefined : outline.steps[step.parent];
   if (parent === undefined) return true;
-  return waitsForAll(parent) && isUnavoidable(outline, parent);
+  return waitsForAll(parent) && isUnavoidable(outline, parent, closed);
 }
 
 function mayBeSkipped(condition: unknown): boolean {
-  if (typeof condition !== "string") return condition !== undefined;
-  const { value } = readCondition(condition);
-  return value === undefined || knownTruth(value) !== true;
+  return condition !== undefined && truthOf(condition) !== true;
+}
+
+/** Undefined where it depends on something. */
+function truthOf(condition: unknown): boolean | undefined {
+  const { value } = typeof condition === "string" ? readCondition(condition) : {};
+  return value && knownTruth(value);
 }
 
 function waitsForAll({ type, fields: { join, items, tolerate } }: StepOutline): boolean {
@@ -35,7 +44,11 @@ export function hasItems(items: unknown): boolean {
 }
 
 /** From the first step of its list to one that may be the last. */
-function hasWayPast({ steps, byId }: Outline, step: StepOutline): boolean {
+function hasWayPast(
+  { steps, byId }: Outline,
+  step: StepOutline,
+  closed: ReadonlySet<string>,
+): boolean {
   const first = steps[step.list.members[0] ?? -1];
   const seen = new Set<StepOutline | undefined>([step, undefined]);
   const next = [first];
@@ -43,8 +56,20 @@ function hasWayPast({ steps, byId }: Outline, step: StepOutline): boolean {
     const at = next.pop();
     if (at === undefined || seen.has(at)) continue;
     seen.add(at);
-    if (at.type === "END" || at.edges.every(({ kind }) => kind !== "default")) return true;
-    next.push(...at.edges.map(({ to }) => byId.get(to)));
+    if ((at.type === "END" && truthOf(at.fields["condition"]) !== false) || mayBeLast(at, closed)) {
+      return true;
+    }
+    const taken = at.edges.filter(({ path }) => !closed.has(path));
+    next.push(...taken.map(({ to }) => byId.get(to)));
   }
   return false;
+}
+
+/** Whether what it is in, or the workflow, may end behind the step, which is no END. */
+export function mayBeLast(
+  { type, path, edges }: StepOutline,
+  closed: ReadonlySet<string>,
+): boolean {
+  if (edges.some(({ kind }) => kind === "default")) return false;
+  return !closed.has(`${path}${type === "CHOICE" ? "" : "/transitions"}/default`);
 }
