@@ -25,14 +25,16 @@ export function compileInputSchema({
   readonly inputSchema?: unknown;
 }): CheckInput {
   if (inputSchema === undefined || inputSchema === true) return () => [];
-  const validate = openAjv().compile(inputSchema as object | boolean);
+  // Stored by a release that did not refuse it, `$async` would have the answer come later.
+  const schema = typeof inputSchema === "object" ? { ...inputSchema, $async: false } : inputSchema;
+  const validate = openAjv().compile(schema as object | boolean);
   const check: CheckInput = (input) => {
     try {
       return problemsOf(validate, input);
     } catch (error) {
       if (!(error instanceof TypeError)) throw error;
       // With `allErrors`, Ajv 8.20 writes down what has been evaluated where there is nothing to write it in.
-      return problemsOf(openAjv({ allErrors: false }).compile(inputSchema as object), input);
+      return problemsOf(openAjv({ allErrors: false }).compile(schema as object), input);
     }
   };
   if (!mayTakeLong(inputSchema)) return check;

@@ -41,7 +41,9 @@ function problemsOfSchema(inputSchema: object | boolean): readonly Problem[] {
       return [...toldOf(ajv.errors ?? []), ...badPatterns(inputSchema)].map(bad);
     }
     ajv.compile(inputSchema);
-    return [];
+    // A keyword of the validator's own: it would answer later.
+    const isAsync = isRecord(inputSchema) && Boolean(inputSchema["$async"]);
+    return isAsync ? [bad(["/$async", "is no keyword of JSON Schema; leave it out"])] : [];
   } catch (error) {
     return toldOfFailure(error, inputSchema).map(bad);
   }

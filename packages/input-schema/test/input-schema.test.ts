@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { compileInputSchema } from "../src/index.ts";
+import { compileInputSchema, faultsOfInputSchema } from "../src/index.ts";
 
 const fork = (level: number) => ({ $ref: `#/$defs/d${level}` });
 const forks = Object.fromEntries(
@@ -74,4 +74,15 @@ test("where Ajv itself breaks while it gathers all errors, the first one is told
 
   expect(check({})).toEqual([]);
   expect(check({ m: 1 })[0]).toMatchObject({ path: "/input", code: "additionalProperties" });
+});
+
+test("a schema with $async is refused, and one that is stored is checked like any other", () => {
+  const inputSchema = { $async: true, type: "object", required: ["a"] };
+
+  expect(faultsOfInputSchema({ inputSchema }, [])).toMatchObject([
+    { path: "/inputSchema/$async", code: "BAD_SCHEMA" },
+  ]);
+  const check = compileInputSchema({ inputSchema });
+  expect(check({ b: 1 })).toMatchObject([{ path: "/input", code: "required" }]);
+  expect(check({ a: 1 })).toEqual([]);
 });
