@@ -223,6 +223,27 @@ describe("a schema that no input passes for", () => {
       { type: "object", required: ["a"], properties: { a: { $ref: "#" } } },
     ],
     ["an element like the whole", { type: "array", minItems: 1, items: { $ref: "#" } }],
+    [
+      "more members than there are names",
+      { type: "object", minProperties: 2, propertyNames: { enum: ["a"] } },
+    ],
+    [
+      "a member that must be two things",
+      {
+        type: "object",
+        required: ["a"],
+        properties: { a: { type: "string" } },
+        patternProperties: { "^a": { type: "number" } },
+      },
+    ],
+    [
+      "an element that must be two things",
+      { type: "array", items: { type: "string" }, contains: { type: "number" } },
+    ],
+    [
+      "a member where the only one cannot be",
+      { type: "object", minProperties: 1, additionalProperties: false, properties: { a: false } },
+    ],
     ["a format that its constant has not", { const: "x", format: "date" }],
     ["a format that no choice has", { enum: ["x", "2026-02-30"], type: "string", format: "date" }],
     ["a format that is longer", { type: "string", format: "date", maxLength: 9 }],

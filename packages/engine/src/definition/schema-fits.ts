@@ -114,7 +114,7 @@ function lookAt(root: unknown, hasFormat: HasFormat): Look {
   const fitting = new Set<unknown>();
   /** Those that have been looked at since the last of them was found to fit, and whether that is over. */
   const looked = new Map<unknown, "NOW" | "DONE">();
-  /** Those of which it is being found out how many values fit. */
+  /** Those of which it is being found out how many values fit, or which together with others. */
   const counted = new Set<unknown>();
   // Where a reference has looked at every member and element, the validator spares alternatives beside it.
   const mayEvaluateAll =
@@ -285,25 +285,38 @@ function lookAt(root: unknown, hasFormat: HasFormat): Look {
       .slice(0, Math.max(least, 0))
       .map((schema, index) => [schema, "prefixItems", String(index)] as const);
     if (least > first.length) needed.push([items, "items"]);
-    if (minContains !== 0) needed.push([contains, "contains"]);
+    const mustContain = contains !== undefined && minContains !== 0;
+    if (mustContain) needed.push([contains, "contains"]);
     if (contains !== undefined && Number(minContains ?? 1) > Number(maxContains ?? Infinity)) {
       return true;
     }
     if (uniqueItems === true && least > first.length + differentOf(items)) return true;
+    if (mustContain && first.length === 0 && !fitTogether([items, contains])) return true;
     return needed.some(([schema, ...at]) => !innerFits(schema, below(path, ...at), isNeeded));
   }
 
-  /** How many different values fit a schema. */
-  function differentOf(schema: unknown): number {
+  /** Whether one value can fit all of them. */
+  function fitTogether(schemas: readonly unknown[]): boolean {
+    const [one, ...others] = schemas.filter((schema) => schema !== undefined);
+    if (others.length === 0 || counted.has(one)) return true;
+    counted.add(one);
+    const can = kinds.some((kind) => [one, ...others].every((schema) => canBe(schema, kind)));
+    counted.delete(one);
+    return can;
+  }
+
+  /** How many different values fit a schema, of one type or any. */
+  function differentOf(schema: unknown, type?: Kind["type"]): number {
     if (schema === undefined || counted.has(schema)) return Infinity;
     counted.add(schema);
-    const can = kinds.filter((kind) => canBe(schema, kind));
+    const can = kinds.filter((kind) => kind.type === (type ?? kind.type) && canBe(schema, kind));
     counted.delete(schema);
     return can.every(({ key }) => key !== undefined) ? can.length : Infinity;
   }
 
-  /** Whether one is required that can never be there. */
+  /** Whether one is required that can never be there, or more than there can be. */
   function lacksMember(fields: Fields, way: Way): boolean {
+    if ((boundsOf(fields, "object")?.low.at ?? 0) > mostMembers(fields, way)) return true;
     return [...requiredBy(fields)].some(
       (name) =>
         isNoName(fields, name, way) ||
@@ -312,19 +325,34 @@ function lookAt(root: unknown, hasFormat: HasFormat): Look {
     );
   }
 
+  /** How many members there can be, as far as their names are known. */
+  function mostMembers(fields: Fields, way: Way): number {
+    const { additionalProperties, patternProperties, propertyNames } = fields;
+    const loose = { ...way, isNeeded: false };
+    if (additionalProperties === false && patternProperties === undefined) {
+      const names = Object.keys(fieldsOf(fields["properties"]));
+      return names.filter(
+        (name) => !isNoName(fields, name, loose) && !hasNoValue(fields, name, loose),
+      ).length;
+    }
+    return propertyNames === undefined ? Infinity : differentOf(propertyNames, "string");
+  }
+
   function isNoName({ propertyNames }: Fields, name: string, way: Way): boolean {
     return !(ofInner(propertyNames, name, way, ["propertyNames"]) & fits);
   }
 
   function hasNoValue(fields: Fields, name: string, { path, isNeeded }: Way): boolean {
-    return schemasOfMember(fields, name).some(({ schema, at, isSure }) => {
-      if (schema === false && at[0] === "additionalProperties" && isSure) {
+    const schemas = schemasOfMember(fields, name).filter(({ isSure }) => isSure);
+    const isRefused = schemas.some(({ schema, at }) => {
+      if (schema === false && at[0] === "additionalProperties") {
         const fault = `${JSON.stringify(name)} is required, and additionalProperties false allows none of that name`;
         if (isNeeded) faults.set(below(path, "required"), fault);
         return true;
       }
-      return isSure && !innerFits(schema, below(path, ...at), isNeeded);
+      return !innerFits(schema, below(path, ...at), isNeeded);
     });
+    return isRefused || !fitTogether(schemas.map(({ schema }) => schema));
   }
 
   /** By what the object must be where it has the member. Without it, it may be without an end or not. */
