@@ -34,7 +34,7 @@ export function compileInputSchema({
     } catch (error) {
       if (!(error instanceof TypeError)) throw error;
       // With `allErrors`, Ajv 8.20 writes down what has been evaluated where there is nothing to write it in.
-      return problemsOf(openAjv({ allErrors: false }).compile(schema as object), input);
+      return problemsOf(openAjv({ allErrors: false }).compile(schema), input);
     }
   };
   if (!mayTakeLong(inputSchema)) return check;

@@ -297,11 +297,11 @@ function lookAt(root: unknown, hasFormat: HasFormat): Look {
 
   /** Whether one value can fit all of them. */
   function fitTogether(schemas: readonly unknown[]): boolean {
-    const [one, ...others] = schemas.filter((schema) => schema !== undefined);
-    if (others.length === 0 || counted.has(one)) return true;
-    counted.add(one);
-    const can = kinds.some((kind) => [one, ...others].every((schema) => canBe(schema, kind)));
-    counted.delete(one);
+    const given = schemas.filter((schema) => schema !== undefined);
+    if (given.length < 2 || counted.has(given[0])) return true;
+    counted.add(given[0]);
+    const can = kinds.some((kind) => given.every((schema) => canBe(schema, kind)));
+    counted.delete(given[0]);
     return can;
   }
 
