@@ -180,8 +180,11 @@ export function checkProgress({ definition }: Evidence, { snapshot }: Truth): re
   return [{ code: "PROGRESS_DIFFERS", message, where: {} }];
 }
 
-/** A beat that is older is none: whoever looks for lapsed holders should have been there long ago. */
-const silentMs = 10_000;
+/**
+ * A beat that is older is none: whoever looks for lapsed holders should have been there long ago. After an outage
+ * of the database, in which nobody beats, workers have time to be heard of again.
+ */
+const silentMs = 30_000;
 
 /** Steps that are to run: somebody holds each, or looks after it. */
 export function checkHolders({ steps, now }: Evidence, { snapshot }: Truth): readonly Finding[] {
