@@ -1,14 +1,65 @@
-import type { HasFormat } from "@millrace/engine";
+import type { FormatRule, Formats } from "@millrace/engine";
 import type { ValidateFunction } from "ajv";
 import { openAjv } from "./ajv.ts";
 
 const checks = new Map<string, ValidateFunction>();
 const ajv = openAjv();
 
-/** Whether a text is of a format, as the validator has it; undefined for formats that it does not know. */
-export const hasFormat: HasFormat = (format, text) => {
-  if (!Object.hasOwn(ajv.formats, format)) return undefined;
-  const check = checks.get(format) ?? ajv.compile({ format });
-  checks.set(format, check);
-  return check(text);
+/** What the validator knows of the formats of texts. */
+export const formats: Formats = {
+  has: (rule, text) => {
+    const { format } = rule;
+    if (!Object.hasOwn(ajv.formats, format)) return undefined;
+    const check = checks.get(format) ?? ajv.compile({ format });
+    checks.set(format, check);
+    return check(text) && isWithinLimits(rule, text);
+  },
+  hasNone: (rule) => rule.format === "date" && hasNoDate(rule),
 };
+
+function isWithinLimits({ format, limits }: FormatRule, text: string): boolean {
+  const compare = compareOf(ajv.formats[format]);
+  return Object.entries(limits).every(([key, limit]) => {
+    // Undefined where they cannot be compared: then the validator lets it pass.
+    const order = compare?.(text, limit);
+    return order === undefined || !isBeyond[key]?.(order);
+  });
+}
+
+const isBeyond: Readonly<Record<string, (order: number) => boolean>> = {
+  formatMinimum: (order) => order < 0,
+  formatMaximum: (order) => order > 0,
+  formatExclusiveMinimum: (order) => order <= 0,
+  formatExclusiveMaximum: (order) => order >= 0,
+};
+
+type Compare = (left: string, right: string) => number | undefined;
+
+function compareOf(format: (typeof ajv.formats)[string]): Compare | undefined {
+  return typeof format === "object" && "compare" in format
+    ? (format.compare as Compare | undefined)
+    : undefined;
+}
+
+const dayMs = 86_400_000;
+const firstDayMs = Date.parse("0000-01-01T00:00:00Z");
+const lastDay = (Date.parse("9999-12-31T00:00:00Z") - firstDayMs) / dayMs;
+
+/**
+ * Whether no day is within the limits. Days are compared as texts, and those of four-digit years are in their
+ * order. Other formats also have texts that cannot be compared, and pass all limits: a leap second.
+ */
+function hasNoDate(rule: FormatRule): boolean {
+  const passes = (pattern: RegExp, day: number): boolean => {
+    const limits = Object.entries(rule.limits).filter(([key]) => pattern.test(key));
+    const text = new Date(firstDayMs + day * dayMs).toISOString().slice(0, 10);
+    return isWithinLimits({ format: rule.format, limits: Object.fromEntries(limits) }, text);
+  };
+  let [from, to] = [0, lastDay + 1];
+  while (from < to) {
+    const middle = Math.floor((from + to) / 2);
+    if (passes(/Minimum$/, middle)) to = middle;
+    else from = middle + 1;
+  }
+  return from > lastDay || !passes(/Maximum$/, from);
+}

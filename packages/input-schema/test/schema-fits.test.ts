@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { problemList } from "../../engine/src/definition/problem.ts";
 import { checkSchemaFits } from "../../engine/src/definition/schema-fits.ts";
-import { compileInputSchema, hasFormat } from "../src/index.ts";
+import { compileInputSchema, formats } from "../src/index.ts";
 
 const seed = Number(process.env["MILLRACE_SEED"] ?? 20_261_128);
 
@@ -11,7 +11,7 @@ const runs = Number(process.env["MODEL_RUNS"] ?? 60);
 
 function refusalsOf(schema: unknown): readonly string[] {
   const list = problemList([]);
-  checkSchemaFits(schema, list, hasFormat);
+  checkSchemaFits(schema, list, formats);
   return list.problems.map(({ path }) => path.slice("/inputSchema".length));
 }
 
@@ -100,8 +100,15 @@ const { narrow } = fc.letrec<{ narrow: unknown }>((tie) => {
     of("items", tie("narrow")),
     of("prefixItems", some),
     of("contains", tie("narrow")),
-    of("anyOf", some),
-    of("not", tie("narrow")),
+    { weight: 2, arbitrary: of("anyOf", some) },
+    { weight: 2, arbitrary: of("not", tie("narrow")) },
+    of("oneOf", some),
+    of("if", tie("narrow")),
+    of("then", tie("narrow")),
+    of("else", tie("narrow")),
+    of("unevaluatedProperties", tie("narrow")),
+    of("unevaluatedItems", tie("narrow")),
+    of("dependencies", fc.dictionary(names, fc.oneof(tie("narrow"), fc.subarray(["m", "k"])))),
   );
   return {
     narrow: fc.oneof(
@@ -296,6 +303,163 @@ describe("a schema that no input passes for", () => {
       "more different elements than there are",
       { type: "array", items: { type: "boolean" }, uniqueItems: true, minItems: 3 },
     ],
+    [
+      "a constant before the first of its format",
+      { const: "2026-01-01", format: "date", formatMinimum: "2026-01-02" },
+    ],
+    [
+      "no day between",
+      {
+        type: "string",
+        format: "date",
+        formatExclusiveMinimum: "2026-02-28",
+        formatMaximum: "2026-02-29",
+      },
+    ],
+    [
+      "a member that must be two things, by schemas of the whole",
+      {
+        allOf: [
+          { type: "object", required: ["a"], properties: { a: { type: "string" } } },
+          { properties: { a: { type: "number" } } },
+        ],
+      },
+    ],
+    [
+      "a member that a reference has otherwise",
+      {
+        type: "object",
+        required: ["a"],
+        properties: { a: { maxLength: 3, type: "string" } },
+        $ref: "#/$defs/b",
+        $defs: { b: { properties: { a: { minLength: 4 } } } },
+      },
+    ],
+    [
+      "elements that must be two things",
+      {
+        type: "array",
+        minItems: 1,
+        allOf: [{ items: { type: "string" } }, { items: { type: "number" } }],
+      },
+    ],
+    [
+      "bounds of two schemas",
+      { type: "number", allOf: [{ minimum: 3 }, { anyOf: [{ maximum: 1 }, { maximum: 2 }] }] },
+    ],
+    [
+      "what follows from what it is",
+      {
+        type: "object",
+        required: ["a"],
+        properties: { a: { type: "string", minLength: 2 } },
+        if: { properties: { a: { minLength: 1 } } },
+        // oxlint-disable-next-line unicorn/no-thenable -- a keyword
+        then: { required: ["b"], properties: { b: false } },
+      },
+    ],
+    [
+      "what it is said not to be",
+      {
+        type: "object",
+        required: ["a"],
+        properties: { a: { type: "number", minimum: 3 } },
+        not: { required: ["a"], properties: { a: { minimum: 2 } } },
+      },
+    ],
+    [
+      "one of two that both fit",
+      { type: "string", minLength: 3, oneOf: [{ minLength: 1 }, { minLength: 2 }] },
+    ],
+    [
+      "a member that nothing evaluates",
+      {
+        type: "object",
+        required: ["a"],
+        anyOf: [{ properties: { b: {} } }, { required: ["b"] }],
+        unevaluatedProperties: false,
+      },
+    ],
+    [
+      "an element that nothing evaluates",
+      { type: "array", minItems: 2, prefixItems: [{}], unevaluatedItems: false },
+    ],
+    [
+      "a constant with a member that nothing evaluates",
+      { const: { a: 1 }, unevaluatedProperties: { type: "string" } },
+    ],
+    [
+      "a member that another one depends on, and cannot be",
+      { type: "object", required: ["a"], dependencies: { a: ["b"] }, properties: { b: false } },
+    ],
+    [
+      "a member on which something depends that cannot be",
+      { type: "object", required: ["a"], dependencies: { a: { maxProperties: 0 } } },
+    ],
+    [
+      "a member beside another that it rules out",
+      {
+        type: "object",
+        required: ["a", "b"],
+        dependentSchemas: { a: { properties: { b: false } } },
+      },
+    ],
+    [
+      "all the same, and different",
+      {
+        type: "array",
+        minItems: 2,
+        uniqueItems: true,
+        prefixItems: [{ const: 1 }, { const: 1 }, {}],
+      },
+    ],
+    [
+      "more of a kind than it may contain",
+      {
+        type: "array",
+        minItems: 2,
+        items: { minimum: 3, type: "number" },
+        contains: { minimum: 1 },
+        maxContains: 1,
+      },
+    ],
+    [
+      "more whole numbers than there are",
+      {
+        type: "array",
+        uniqueItems: true,
+        minItems: 4,
+        items: { type: "integer", minimum: 1, maximum: 3 },
+      },
+    ],
+    [
+      "factors with nothing common between the bounds",
+      {
+        type: "number",
+        minimum: 1,
+        maximum: 5,
+        allOf: [{ multipleOf: 2 }, { multipleOf: 3 }],
+      },
+    ],
+    [
+      "members for which there are no names",
+      {
+        type: "object",
+        minProperties: 1,
+        allOf: [
+          { additionalProperties: { type: "string" } },
+          { additionalProperties: { type: "number" } },
+        ],
+      },
+    ],
+    [
+      "the empty one alone, which it must not be",
+      { type: "array", maxItems: 0, not: { const: [] } },
+    ],
+    [
+      "none of many choices",
+      { enum: Array.from({ length: 200 }, (_, index) => index), minimum: 200 },
+    ],
   ])("%s is refused", ([, inputSchema]) => {
     expect(refusalsOf(inputSchema)).toHaveLength(1);
   });
@@ -328,6 +492,42 @@ describe("a schema that no input passes for", () => {
     [
       "a member like the whole, or null",
       { type: ["object", "null"], required: ["a"], properties: { a: { $ref: "#" } } },
+    ],
+    [
+      "a leap second, which is beyond no limit",
+      {
+        type: "string",
+        format: "time",
+        formatMinimum: "10:00:00Z",
+        formatMaximum: "09:00:00Z",
+      },
+    ],
+    [
+      "a day alone",
+      {
+        type: "string",
+        format: "date",
+        formatMinimum: "2026-02-28",
+        formatExclusiveMaximum: "2026-02-29",
+      },
+    ],
+    [
+      "a member that one of several evaluates",
+      {
+        type: "object",
+        required: ["a"],
+        anyOf: [{ properties: { a: {} } }, { required: ["b"] }],
+        unevaluatedProperties: false,
+      },
+    ],
+    [
+      "what one of its choices leaves",
+      {
+        type: "object",
+        required: ["a"],
+        properties: { a: { type: "number" } },
+        anyOf: [{ properties: { a: { type: "string" } } }, { properties: { a: { minimum: 1 } } }],
+      },
     ],
   ])("%s is not", ([, inputSchema]) => {
     expect(refusalsOf(inputSchema)).toEqual([]);

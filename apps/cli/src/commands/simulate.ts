@@ -37,9 +37,9 @@ export const simulate: Command = defineCommand({
     const [file = ""] = positionals;
     const source = await readOne(file);
     // It is needed by nothing else, and takes its time to be loaded.
-    const { compileInputSchema, faultsOfInputSchema, hasFormat } =
+    const { compileInputSchema, faultsOfInputSchema, formats } =
       await import("@millrace/input-schema");
-    const { document, problems: found = [] } = validateDefinition(source.value, hasFormat);
+    const { document, problems: found = [] } = validateDefinition(source.value, formats);
     const problems = [...faultsOfInputSchema(source.value, found), ...found];
     if (document === undefined || problems.length > 0) return refuse(output, source, problems);
 

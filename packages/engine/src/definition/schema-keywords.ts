@@ -1,7 +1,6 @@
 import type { Fields } from "./outline.ts";
-import { fieldsOf, itemsOf } from "./outline.ts";
 import type { Kind } from "./schema-kinds.ts";
-import { fails, fits, open, outcomeOf } from "./schema-outcomes.ts";
+import { fits, outcomeOf } from "./schema-outcomes.ts";
 import type { Outcome } from "./schema-outcomes.ts";
 
 // What single keywords of a schema, which apply no other schema, make of a kind of value.
@@ -32,7 +31,8 @@ export interface Bounds {
   readonly high: Bound;
 }
 
-interface Bound {
+/** One side of what a value, a length or a count lies between. */
+export interface Bound {
   /** The keyword that sets it; empty: none does. */
   readonly key: string;
   readonly at: number;
@@ -42,7 +42,7 @@ interface Bound {
   readonly said: string;
 }
 
-const noBounds: Bounds = {
+export const noBounds: Bounds = {
   low: { key: "", at: -Infinity, isOpen: false, said: "" },
   high: { key: "", at: Infinity, isOpen: false, said: "" },
 };
@@ -57,84 +57,43 @@ const boundKeywords = {
   null: [],
 } as const satisfies Readonly<Record<Kind["type"], readonly string[]>>;
 
-/** What bounds values of a type, the narrowest of each side; undefined where nothing does. */
-export function boundsOf(fields: Fields, type: Kind["type"]): Bounds | undefined {
-  const given = boundKeywords[type].map((key) => ({ key, at: fields[key] }));
-  const lows = given
-    .filter(({ key }) => /^(min|exclusiveMin)/.test(key))
-    .map((each) => ({ ...each, said: `${each.key} is ${String(each.at)}` }));
-  const highs = given
-    .filter(({ key }) => /^(max|exclusiveMax)/.test(key))
-    .map((each) => ({ ...each, said: `${each.key} ${String(each.at)}` }));
-  const { least, most } = impliedBounds(fields, type);
-  let { low, high } = noBounds;
-  for (const { key, at, said } of [...lows, ...least]) {
-    const isOpen = key.startsWith("exclusive");
-    if (typeof at === "number" && isAbove(at, { ...low, isOpen: !isOpen })) {
-      low = { key, at, isOpen, said };
-    }
+/** What bounds values of a type, the narrowest of each side. */
+export function boundsOf(fields: Fields, type: Kind["type"]): Bounds {
+  let bounds = noBounds;
+  for (const key of boundKeywords[type]) {
+    const at = fields[key];
+    if (typeof at !== "number") continue;
+    const isLow = /^(min|exclusiveMin)/.test(key);
+    const said = `${key}${isLow ? " is" : ""} ${at}`;
+    const bound = { key, at, isOpen: key.startsWith("exclusive"), said };
+    bounds = narrowed(bounds, isLow ? { low: bound } : { high: bound });
   }
-  for (const { key, at, said } of [...highs, ...most]) {
-    const isOpen = key.startsWith("exclusive");
-    if (typeof at === "number" && isAbove(-at, { at: -high.at, isOpen: !isOpen })) {
-      high = { key, at, isOpen, said };
-    }
-  }
-  return low.key === "" && high.key === "" ? undefined : { low, high };
+  return narrowed(bounds, boundsOfFormat(fields["format"], type));
 }
 
-interface Implied {
-  readonly key: string;
-  readonly at: number;
-  readonly said: string;
-}
-
-/** Bounds that other keywords come to. */
-function impliedBounds(
-  fields: Fields,
-  type: Kind["type"],
-): { readonly least: readonly Implied[]; readonly most: readonly Implied[] } {
-  const format = formatBounds[type]?.[String(fields["format"])];
-  if (format !== undefined) {
-    const [from, to] = format;
-    const name = JSON.stringify(fields["format"]);
-    return {
-      least: [{ key: "format", at: from, said: `the format ${name} begins at ${from}` }],
-      most: [{ key: "format", at: to, said: `the format ${name} ends at ${to}` }],
-    };
-  }
-  if (type === "array" && fields["contains"] !== undefined) {
-    const { minContains = 1 } = fields;
-    if (typeof minContains !== "number") return { least: [], most: [] };
-    const said = `contains asks for ${minContains}`;
-    return { least: [{ key: "contains", at: minContains, said }], most: [] };
-  }
-  if (type !== "object") return { least: [], most: [] };
-  const required = requiredBy(fields).size;
-  const allowed = Object.keys(fieldsOf(fields["properties"])).length;
-  const isClosed =
-    fields["additionalProperties"] === false && fields["patternProperties"] === undefined;
+/** Of two for each side the narrower one. */
+export function narrowed(bounds: Bounds, { low, high }: Partial<Bounds>): Bounds {
+  const isNarrower = (bound: Bound, than: Bound, sign: number): boolean =>
+    isAbove(sign * bound.at, { at: sign * than.at, isOpen: !bound.isOpen });
   return {
-    least: required > 0 ? [{ key: "required", at: required, said: `required is ${required}` }] : [],
-    most: isClosed
-      ? [{ key: "additionalProperties", at: allowed, said: `there can be ${allowed}` }]
-      : [],
+    low: low && isNarrower(low, bounds.low, 1) ? low : bounds.low,
+    high: high && isNarrower(high, bounds.high, -1) ? high : bounds.high,
   };
 }
 
-/** Members that an object must have, be it since it has another one. */
-export function requiredBy(fields: Fields): ReadonlySet<string> {
-  const dependent = fieldsOf(fields["dependentRequired"]);
-  const required = new Set<string>();
-  const add = (names: unknown): void => {
-    for (const name of itemsOf(names)) {
-      if (typeof name !== "string" || required.has(name)) continue;
-      required.add(name);
-      if (Object.hasOwn(dependent, name)) add(dependent[name]);
-    }
-  };
-  add(fields["required"]);
-  return required;
+function boundsOfFormat(format: unknown, type: Kind["type"]): Partial<Bounds> {
+  const found = formatBounds[type]?.[String(format)];
+  if (found === undefined) return {};
+  const [low, high] = ["begins", "ends"].map((verb, index) => {
+    const at = found[index] ?? Infinity;
+    return {
+      key: "format",
+      at,
+      isOpen: false,
+      said: `the format "${String(format)}" ${verb} at ${at}`,
+    };
+  });
+  return { ...(low && { low }), ...(high && { high }) };
 }
 
 /** Numbers and lengths between which all values of a format lie. */
@@ -153,20 +112,19 @@ const formatBounds: Readonly<
   },
 };
 
-/** Whether the bounds leave anything. */
-export function ofBounds(found: Bounds, kind: Kind): Outcome {
-  const { low, high } = found;
-  if (kind.key !== undefined) {
-    const size = sizeOf(kind.value);
-    return outcomeOf(isAbove(size, low) && isAbove(-size, { ...high, at: -high.at }));
-  }
-  const isAny = isAbove(high.at, { ...low, isOpen: low.isOpen || high.isOpen });
-  if (isAny && kind.isInteger === true && wholeNumbersIn(found)?.length === 0) return fails;
-  return isAny ? open : fails;
+/** Whether there is anything between the bounds. */
+export function isAnyWithin({ low, high }: Bounds): boolean {
+  return isAbove(high.at, { ...low, isOpen: low.isOpen || high.isOpen });
+}
+
+/** Whether a value, or its size, is within the bounds. */
+export function isWithin({ low, high }: Bounds, value: unknown): boolean {
+  const size = sizeOf(value);
+  return isAbove(size, low) && isAbove(-size, { ...high, at: -high.at });
 }
 
 /** Those within the bounds; undefined where they are too many to look at each. */
-function wholeNumbersIn({ low, high }: Bounds): readonly number[] | undefined {
+export function wholeNumbersIn({ low, high }: Bounds): readonly number[] | undefined {
   const first = low.isOpen ? Math.floor(low.at) + 1 : Math.ceil(low.at);
   const last = high.isOpen ? Math.ceil(high.at) - 1 : Math.floor(high.at);
   const count = Math.max(last - first + 1, 0);
@@ -175,7 +133,7 @@ function wholeNumbersIn({ low, high }: Bounds): readonly number[] | undefined {
     : undefined;
 }
 
-const mostWhole = 100;
+const mostWhole = 1_000;
 
 function isAbove(value: number, { at, isOpen }: Pick<Bound, "at" | "isOpen">): boolean {
   return isOpen ? value > at : value >= at;
@@ -192,37 +150,66 @@ function sizeOf(value: unknown): number {
 /** How far from a whole number a quotient may be, as the validator is set (`multipleOfPrecision`). */
 const precision = 1e-9;
 
-export function ofMultiples(fields: Fields, { value, isInteger }: Kind): Outcome {
-  const factor = fields["multipleOf"];
-  // What is no factor is reported as such.
-  if (typeof factor !== "number" || factor <= 0) return open;
-  if (value !== undefined) return outcomeOf(isMultiple(value as number, factor));
-  const found = boundsOf(fields, "number");
-  if (found === undefined) return open;
-  const [low, high] = [found.low.at / factor, found.high.at / factor];
-  if (Math.ceil(low - precision) > Math.floor(high + precision)) return fails;
-  const whole = isInteger === true ? wholeNumbersIn(found) : undefined;
-  return whole?.every((each) => !isMultiple(each, factor)) === true ? fails : open;
-}
-
-function isMultiple(value: number, factor: number): boolean {
+export function isMultiple(value: number, factor: number): boolean {
   const quotient = value / factor;
   return Math.abs(Math.round(quotient) - quotient) <= precision;
 }
 
+/** Whether a number within the bounds may be a multiple of all factors. */
+export function multiplesIn({ low, high }: Bounds, factors: readonly number[]): boolean {
+  const [first, ...others] = factors.toSorted((a, b) => b - a);
+  if (first === undefined) return true;
+  const from = Math.ceil(low.at / first - precision);
+  const to = Math.floor(high.at / first + precision);
+  // Quotients that large are not precise enough to tell.
+  if (to - from > mostWhole || Math.abs(from) > 1e6 || Math.abs(to) > 1e6) return true;
+  for (let times = from; times <= to; times += 1) {
+    // With room for what is lost in the division.
+    const [least, most] = [(times - 2 * precision) * first, (times + 2 * precision) * first];
+    const isOne = others.every((factor) => {
+      const quotient = most / factor;
+      if (Math.abs(quotient) > 1e6) return true;
+      return Math.ceil(least / factor - 2 * precision) <= Math.floor(quotient + 2 * precision);
+    });
+    if (isOne) return true;
+  }
+  return false;
+}
+
 // Texts and formats
 
-/** Whether a text that a schema names is of a format; undefined where that is not known. */
-export type HasFormat = (format: string, text: string) => boolean | undefined;
+/** What the keywords of one schema say of a format. */
+export interface FormatRule {
+  readonly format: string;
+  /** By keyword, as `formatMinimum`. */
+  readonly limits: Readonly<Record<string, string>>;
+}
 
-/** Of texts that no schema names all that is known are their lengths. */
-export function ofFormat(format: unknown, { value, isInteger }: Kind, has: HasFormat): Outcome {
-  if (typeof format !== "string") return open;
-  if (typeof value === "string") return outcomeOf(has(format, value));
-  // Its bounds are looked at as such.
-  const isWhole = format === "int32" || format === "int64";
-  if (isInteger !== undefined && isWhole) return outcomeOf(isInteger);
-  return value === undefined ? open : fits;
+/** What is known of formats by who compiles schemas. */
+export interface Formats {
+  /** Whether a text is of a format, and within its limits; undefined where that is not known. */
+  has(rule: FormatRule, text: string): boolean | undefined;
+  /** Whether it is certain that no text is. */
+  hasNone(rule: FormatRule): boolean;
+}
+
+export const noFormats: Formats = { has: () => undefined, hasNone: () => false };
+
+const limitKeywords = [
+  "formatMinimum",
+  "formatMaximum",
+  "formatExclusiveMinimum",
+  "formatExclusiveMaximum",
+];
+
+export function formatRuleOf(fields: Fields): FormatRule | undefined {
+  const { format } = fields;
+  if (typeof format !== "string") return undefined;
+  const limits = limitKeywords.flatMap((key) => {
+    const limit = fields[key];
+    return typeof limit === "string" ? [[key, limit] as const] : [];
+  });
+  return { format, limits: Object.fromEntries(limits) };
 }
 
 /** How many steps matching takes at most: without a bound where a group is repeated, or gone back to. */
@@ -253,27 +240,31 @@ export function isAlwaysFit(schema: unknown): boolean {
   return Object.keys(schema).every((key) => !keywords.has(key));
 }
 
-/** Those that say more of any value of a type than is worked out. */
-export const leftOpen: Readonly<Record<Kind["type"], readonly string[]>> = {
+/** Those that say more of the values of a type. */
+export const sayOf: Readonly<Record<Kind["type"], readonly string[]>> = {
   null: [],
   boolean: [],
-  number: [],
-  string: ["formatMinimum", "formatMaximum", "formatExclusiveMinimum", "formatExclusiveMaximum"],
-  array: ["unevaluatedItems"],
-  object: ["unevaluatedProperties", "dependencies"],
-};
-
-/** Those that look into a value, which are worked out for one that the schema names. */
-export const lookInside: Readonly<Record<"array" | "object", readonly string[]>> = {
-  array: ["items", "prefixItems", "contains", "uniqueItems"],
+  number: [...boundKeywords.number, "multipleOf", "format"],
+  string: [...boundKeywords.string, "pattern", "format", ...limitKeywords],
+  array: [
+    ...boundKeywords.array,
+    "items",
+    "prefixItems",
+    "contains",
+    "uniqueItems",
+    "unevaluatedItems",
+  ],
   object: [
+    ...boundKeywords.object,
     "required",
     "properties",
     "patternProperties",
     "additionalProperties",
+    "unevaluatedProperties",
     "propertyNames",
     "dependentRequired",
     "dependentSchemas",
+    "dependencies",
   ],
 };
 
@@ -292,10 +283,5 @@ const keywords: ReadonlySet<string> = new Set([
   "if",
   "then",
   "else",
-  "multipleOf",
-  "pattern",
-  "format",
-  ...Object.values(leftOpen).flat(),
-  ...Object.values(lookInside).flat(),
-  ...Object.values(boundKeywords).flat(),
+  ...Object.values(sayOf).flat(),
 ]);

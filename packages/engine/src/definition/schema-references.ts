@@ -4,7 +4,8 @@ import { fieldsOf } from "./outline.ts";
  * What a reference in `schema` refers to by a JSON pointer below `#`; undefined for any other reference, which
  * may be to any schema.
  */
-export function lookUp(schema: unknown, reference: string): unknown {
+export function lookUp(schema: unknown, reference: unknown): unknown {
+  if (typeof reference !== "string") return undefined;
   if (reference === "#") return schema;
   if (!reference.startsWith("#/")) return undefined;
   let current: unknown = schema;

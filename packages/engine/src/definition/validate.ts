@@ -3,7 +3,7 @@ import { jsonFaults, parseDocument } from "@millrace/contract";
 import { checkGraph } from "./check-graph.ts";
 import { checkValues } from "./check-values.ts";
 import { checkSchemaFits } from "./schema-fits.ts";
-import type { HasFormat } from "./schema-keywords.ts";
+import type { Formats } from "./schema-keywords.ts";
 import { checkSchemaSize } from "./schema-size.ts";
 import { outlineOf } from "./outline.ts";
 import { besides, inDocumentOrder, problemList, valueAt } from "./problem.ts";
@@ -25,9 +25,9 @@ export type Validation =
  * as the shape allows, ids, ways, expressions, durations and patterns. Every problem is reported at
  * once, in the order of the document. Whether its inputSchema is one is left to who compiles it.
  *
- * @param hasFormat Of who compiles schemas: which texts are of a format (`@millrace/input-schema`).
+ * @param formats Of who compiles schemas (`@millrace/input-schema`).
  */
-export function validateDefinition(value: unknown, hasFormat?: HasFormat): Validation {
+export function validateDefinition(value: unknown, formats?: Formats): Validation {
   if (value === undefined) return { problems: [nothing], warnings: [] };
   const faults = jsonFaults(value);
   if (!canBeRead(value, faults)) return { problems: faults, warnings: [] };
@@ -36,7 +36,7 @@ export function validateDefinition(value: unknown, hasFormat?: HasFormat): Valid
   const list = problemList(besides(faults, shapeProblems));
   const outline = outlineOf(value);
   checkSchemaSize(outline.fields["inputSchema"], list);
-  checkSchemaFits(outline.fields["inputSchema"], list, hasFormat);
+  checkSchemaFits(outline.fields["inputSchema"], list, formats);
   checkGraph(outline, checkValues(outline, list), list);
 
   const warnings = inDocumentOrder(list.warnings, value);

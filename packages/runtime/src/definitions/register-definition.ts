@@ -1,5 +1,5 @@
 import { besides, startListeners, validateDefinition } from "@millrace/engine";
-import { faultsOfInputSchema, hasFormat } from "@millrace/input-schema";
+import { faultsOfInputSchema, formats } from "@millrace/input-schema";
 import {
   contentHashOf,
   getDefinition,
@@ -88,7 +88,7 @@ async function checkAmongOthers(
 
 /** Everything that can be known before a definition runs. @throws InvalidDefinitionError */
 export function checkDefinition(value: unknown, { pathId, faults = [] }: GivenBy = {}) {
-  const checked = validateDefinition(value, hasFormat);
+  const checked = validateDefinition(value, formats);
   const found = checked.problems ?? [];
   const problems = besides(faults, [
     ...idProblems(value, pathId),

@@ -1,0 +1,39 @@
+import type { FormatRule, Formats } from "./schema-keywords.ts";
+import { isMatch, stepsOf } from "./schema-keywords.ts";
+import { namedIn } from "./schema-kinds.ts";
+
+/** Schemas that are looked at, all together; beyond that anything may fit. */
+const maxLooks = 50_000;
+/** Steps of a regular expression that take as long as a look at a schema. */
+const stepsOfLook = 1_000;
+
+/** What all that is found out of one schema shares: the schema, and how much more may be looked at. */
+export interface Look {
+  readonly root: unknown;
+  readonly named: ReturnType<typeof namedIn>;
+  readonly formats: Formats;
+  /** Whether there is time left for so many steps; one look at a schema takes `stepsOfLook`. */
+  pay(steps?: number): boolean;
+  /** Whether a text matches a pattern; undefined where that takes long, or is no pattern. */
+  matches(pattern: string, text: string): boolean | undefined;
+  isOfFormat(rule: FormatRule, text: string): boolean | undefined;
+}
+
+export function openLook(root: unknown, formats: Formats): Look {
+  let left = maxLooks;
+  const pay = (steps = stepsOfLook): boolean => {
+    const looks = Math.ceil(steps / stepsOfLook);
+    if (looks >= left) return false;
+    left -= looks;
+    return true;
+  };
+  return {
+    root,
+    named: namedIn(root),
+    formats,
+    pay,
+    matches: (pattern, text) => (pay(stepsOf(pattern, text)) ? isMatch(pattern, text) : undefined),
+    // None takes longer than that.
+    isOfFormat: (rule, text) => (pay(text.length ** 2) ? formats.has(rule, text) : undefined),
+  };
+}

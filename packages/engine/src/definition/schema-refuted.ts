@@ -1,0 +1,114 @@
+import type { Fields } from "./outline.ts";
+import { fieldsOf, itemsOf } from "./outline.ts";
+import { ofType, sayOf } from "./schema-keywords.ts";
+import type { Kind } from "./schema-kinds.ts";
+import { fits } from "./schema-outcomes.ts";
+import { lookUp } from "./schema-references.ts";
+
+/** Ways for something to be so; in each all of its schemas fit. */
+export type Alternatives = readonly (readonly unknown[])[];
+
+const negated = new WeakMap<object, object>();
+
+/** It is made once, so that what comes back to itself is seen to. */
+export function not(schema: unknown): unknown {
+  if (typeof schema !== "object" || schema === null) return schema === false;
+  const found = negated.get(schema) ?? { not: schema };
+  negated.set(schema, found);
+  return found;
+}
+
+/**
+ * What fits where a schema does not, as schemas of their own: one of its keywords fails.
+ *
+ * @param root Where references are looked up.
+ * @returns Undefined where that is not known of one of them, so that it may be anything.
+ */
+export function openRefuted(root: unknown) {
+  const known = new WeakMap<object, Map<string, Alternatives | undefined>>();
+  return (schema: unknown, kind: Kind): Alternatives | undefined => {
+    if (typeof schema !== "object" || schema === null) return schema === false ? undefined : [];
+    const byKind = known.get(schema) ?? new Map<string, Alternatives | undefined>();
+    known.set(schema, byKind);
+    const key = `${kind.type}${String(kind.isInteger)}`;
+    if (!byKind.has(key)) byKind.set(key, refuted(fieldsOf(schema), kind, root));
+    return byKind.get(key);
+  };
+}
+
+/** Of a schema of one of these alone nothing simpler fails than the schema. */
+const plain: ReadonlySet<string> = new Set(["pattern", "format", "multipleOf"]);
+
+function refuted(fields: Fields, kind: Kind, root: unknown): Alternatives | undefined {
+  // What stands below another `$id` may refer to anything.
+  if ("$id" in fields) return undefined;
+  // No value that is not named fits these.
+  if (ofType(fields, kind) !== fits || "const" in fields || "enum" in fields) return undefined;
+  const keys = Object.keys(fields).filter(
+    (key) => key in applied || sayOf[kind.type].includes(key),
+  );
+  if (keys.length === 1 && plain.has(keys[0] ?? "")) return undefined;
+  const found = keys.map((key) => {
+    if (plain.has(key)) return [[not({ [key]: fields[key] })]];
+    return { ...applied, ...ofKind }[key]?.(fields[key], fields, root);
+  });
+  return found.includes(undefined) ? undefined : found.flatMap((each) => each ?? []);
+}
+
+type Refute = (value: unknown, fields: Fields, root: unknown) => Alternatives | undefined;
+
+const applied: Readonly<Record<string, Refute>> = {
+  not: (schema) => [[schema]],
+  allOf: (schemas) => itemsOf(schemas).map((each) => [not(each)]),
+  anyOf: (schemas) => [itemsOf(schemas).map(not)],
+  oneOf: () => undefined,
+  if: (schema, { then, else: otherwise }) => [
+    ...(then === undefined ? [] : [[schema, not(then)]]),
+    ...(otherwise === undefined ? [] : [[not(schema), not(otherwise)]]),
+  ],
+  $ref: ($ref, _fields, root) => {
+    const target = lookUp(root, $ref);
+    return target === undefined ? undefined : [[not(target)]];
+  },
+  $dynamicRef: () => undefined,
+};
+
+const least = (key: string, at: unknown): Alternatives | undefined =>
+  typeof at === "number" ? [[{ [key]: at }]] : undefined;
+
+const ofKind: Readonly<Record<string, Refute>> = {
+  minimum: (at) => [[{ exclusiveMaximum: at }]],
+  maximum: (at) => [[{ exclusiveMinimum: at }]],
+  exclusiveMinimum: (at) => [[{ maximum: at }]],
+  exclusiveMaximum: (at) => [[{ minimum: at }]],
+  minLength: (at) => least("maxLength", Number(at) - 1),
+  maxLength: (at) => least("minLength", Number(at) + 1),
+  minItems: (at) => least("maxItems", Number(at) - 1),
+  maxItems: (at) => least("minItems", Number(at) + 1),
+  minProperties: (at) => least("maxProperties", Number(at) - 1),
+  maxProperties: (at) => least("minProperties", Number(at) + 1),
+  uniqueItems: (is) => (is === true ? [[{ minItems: 2 }]] : []),
+  prefixItems: (schemas) =>
+    itemsOf(schemas).map((each, index, all) => [
+      { minItems: index + 1, prefixItems: [...all.slice(0, index).map(() => true), not(each)] },
+    ]),
+  items: (schema, { prefixItems }) =>
+    prefixItems === undefined ? [[{ contains: not(schema) }]] : undefined,
+  contains: (schema, { minContains = 1, maxContains }) => [
+    [{ contains: schema, minContains: 0, maxContains: Number(minContains) - 1 }],
+    ...(maxContains === undefined
+      ? []
+      : [[{ contains: schema, minContains: Number(maxContains) + 1 }]]),
+  ],
+  required: (names) => itemsOf(names).map((name) => [{ properties: { [String(name)]: false } }]),
+  properties: (schemas) =>
+    Object.entries(fieldsOf(schemas)).map(([name, schema]) => [
+      { required: [name], properties: { [name]: not(schema) } },
+    ]),
+  dependentRequired: (needed) =>
+    Object.entries(fieldsOf(needed)).flatMap(([name, names]) =>
+      itemsOf(names).map((each) => [{ required: [name], properties: { [String(each)]: false } }]),
+    ),
+  dependentSchemas: (schemas) =>
+    Object.entries(fieldsOf(schemas)).map(([name, each]) => [{ required: [name] }, not(each)]),
+};
