@@ -108,6 +108,38 @@ test("a child has settled, and its parent will not hear of it: CHILD_END_UNREPOR
   expect((await api.call("GET", `/v1/instances/${id}`)).body.status).toBe("FAILED");
 });
 
+test("what parent and child told each other cannot be read: CHILD_SIGNAL_UNREADABLE; each is told again by the other's row", async () => {
+  const id = await start("parent");
+  const childId = await childOf(id);
+  await query(
+    `insert into child_signals (tenant_id, instance_id, kind, child_id, sent_version, path, iteration,
+      attempt, body, sent_at, look_at)
+    values ('default', $1, 'CANCEL', $1, 1, 'child', 1, 1, 'null', now(), 'infinity')`,
+    [childId],
+  );
+
+  const ofChild = await check(childId);
+  const child = await repair(childId);
+  await query("update child_signals set body = '7' where instance_id = $1", [id]);
+  await withWorker(async () => {
+    await services.queue.addAdvance([
+      { job: { tenantId: "default", instanceId: id, cause: `child.${childId}` }, priority: 0 },
+    ]);
+    const seen = await api.call("GET", `/v1/instances/${childId}`);
+    expect(seen.body.status).toBe("CANCELLED");
+  });
+  const ofParent = await check(id);
+  const { after } = await repair(id);
+  await withWorker(() => settled(id));
+
+  expect(codesOf(ofChild)).toEqual(["CHILD_SIGNAL_UNREADABLE"]);
+  expect(child.after.ok).toBe(true);
+  expect(codesOf(ofParent)).toEqual(["CHILD_SIGNAL_UNREADABLE"]);
+  expect(after.ok).toBe(true);
+  const { body } = await api.call("GET", `/v1/instances/${id}`);
+  expect(body.error).toMatchObject({ type: "CHILD_CANCELLED" });
+});
+
 test("a parent is deleted, and its child is not: PARENT_MISSING", async () => {
   const id = await start("parent");
   const childId = await childOf(id);

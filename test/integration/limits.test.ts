@@ -288,11 +288,16 @@ test("an admitter that dies before its commit has granted nothing, one that dies
   await ended(id, "COMPLETED");
 });
 
-test("a slot of an instance that does not run is given up", async () => {
-  await register("leak", { concurrency: { limit: 1 }, steps: [occupy("a")] });
+test("a slot of an instance that does not run, or of one of another workflow, is given up", async () => {
+  await register("leak", { concurrency: { limit: 2 }, steps: [occupy("a")] });
   const gone = await start("leak");
   await ended(gone, "COMPLETED");
   await stopSchedulers();
+  await register("alien", { steps: [{ ...occupy("a"), queue: "nobody" }] });
+  const alien = await start("alien");
+  await query(`insert into limit_slots (tenant_id, limit_key, instance_id, status, request, has_run,
+      priority, wanted_at, granted_at)
+    values ('default', 'type:leak', '${alien}', 'HELD', 1, false, 0, now(), now())`);
   await query(`insert into limit_slots (tenant_id, limit_key, instance_id, status, request, has_run,
       priority, wanted_at, granted_at)
     values ('default', 'type:leak', '${gone}', 'HELD', 1, false, 0, now(), now())`);

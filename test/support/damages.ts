@@ -656,6 +656,17 @@ export const damages: readonly Damage[] = [
     isRepaired: true,
   },
   {
+    name: "what a child that nobody knows has told cannot be read",
+    of: "parent",
+    sql: [
+      `insert into child_signals (tenant_id, instance_id, kind, child_id, sent_version, path, iteration,
+        attempt, body, sent_at, look_at)
+      values ('default', $1, 'END', gen_random_uuid(), 1, 'child', 1, 1, '{"status":"LOST"}', now(), now())`,
+    ],
+    codes: ["CHILD_SIGNAL_UNREADABLE"],
+    isRepaired: false,
+  },
+  {
     name: "an emitted event was not matched",
     of: "emits",
     sql: [
@@ -698,6 +709,18 @@ export const damages: readonly Damage[] = [
     of: "queued",
     sql: ["update limit_slots set request = 7 where instance_id = $1"],
     codes: ["SLOT_DIFFERS"],
+    isRepaired: true,
+  },
+  {
+    name: "a slot is taken under the limit of another workflow",
+    of: "queued",
+    sql: [
+      `insert into limit_slots (tenant_id, limit_key, instance_id, status, request, has_run, priority,
+        wanted_at, granted_at)
+      values ('default', 'type:elsewhere', $1, 'HELD', 1, true, 0, now(), now())`,
+    ],
+    codes: ["SLOT_FOREIGN"],
+    says: ["type:elsewhere"],
     isRepaired: true,
   },
   {

@@ -246,6 +246,12 @@ export const CONSISTENCY_CODES = {
     repair: "it is delivered, or forgotten where nothing follows from it any more",
     advice: "a scheduler delivers it within seconds: are a scheduler and a worker running?",
   },
+  CHILD_SIGNAL_UNREADABLE: {
+    severity: "ERROR",
+    meaning: "what a parent or child has told the instance cannot be read",
+    repair: "it is told again from the row of the one that told it, as schedulers do by themselves",
+    advice: "cancel the instance: nobody knows any more how its child has ended",
+  },
   PARENT_MISSING: {
     severity: "WARNING",
     meaning: "the instance was started by another one, which does not know it",
@@ -286,6 +292,12 @@ export const CONSISTENCY_CODES = {
     meaning: "a slot is taken or asked for by an instance that does not run",
     repair: "it is given up",
     advice: "schedulers give up such slots by themselves within seconds",
+  },
+  SLOT_FOREIGN: {
+    severity: "ERROR",
+    meaning: "the instance takes, or waits for, a place under the limit of another workflow",
+    repair: "it is given up",
+    advice: "schedulers give up such slots by themselves within seconds, once they are taken",
   },
   SLOT_DIFFERS: {
     severity: "ERROR",

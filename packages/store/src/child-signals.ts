@@ -1,10 +1,11 @@
-import type { ChildRefusal, TerminalStatus, WorkflowError } from "@millrace/engine";
 import type { Key, ReceivedSignal } from "./commit.ts";
 import { parseJson } from "./json.ts";
 import type { Json } from "./json.ts";
 import { prepared, run } from "./statement.ts";
 import type { Db } from "./statement.ts";
 import { rowSource } from "./unnest.ts";
+import { receivedOf, toldBodyOf } from "./told-body.ts";
+import type { ChildSignalBody, ToldRow } from "./told-body.ts";
 import { lookAgain } from "./unstarted-children.ts";
 
 /** What parents and children have told each other, until the receiver has taken note of it. */
@@ -19,46 +20,32 @@ export interface ChildSignal extends ReceivedSignal {
   readonly output: Json;
 }
 
-export type ChildSignalBody =
-  | {
-      readonly parentId: string;
-      readonly reason: string | null;
-      readonly shouldCompensate: boolean;
-    }
-  | {
-      readonly status: TerminalStatus;
-      readonly error: WorkflowError | null;
-      readonly reason: string | null;
-    }
-  | { readonly refused: ChildRefusal };
-
-/** In the order in which they were sent, at most so many. */
+/** In the order in which they were sent, at most so many. What cannot be read is passed over: `mendTold`. */
 export async function loadChildSignals(
   db: Db,
   key: Key,
   limit: number,
 ): Promise<readonly ChildSignal[]> {
   const rows = await run<ChildSignalRow>(db, signalsFor, [key.tenantId, key.instanceId, limit]);
-  return rows.map((row) => ({
-    kind: row.kind === "CANCEL" ? "CANCEL" : "END",
-    childId: row.child_id,
-    sentVersion: row.sent_version,
-    path: row.path,
-    iteration: row.iteration,
-    attempt: row.attempt,
-    body: JSON.parse(row.body) as ChildSignalBody,
-    output: parseJson(row.output) ?? null,
-  }));
+  return rows.flatMap((row) => {
+    const body = toldBodyOf(row);
+    if (body === undefined) return [];
+    const { path, iteration, attempt } = row;
+    return {
+      ...receivedOf(row),
+      path,
+      iteration,
+      attempt,
+      body,
+      output: parseJson(row.output) ?? null,
+    };
+  });
 }
 
-interface ChildSignalRow {
-  readonly kind: string;
-  readonly child_id: string;
-  readonly sent_version: number;
+interface ChildSignalRow extends ToldRow {
   readonly path: string;
   readonly iteration: number;
   readonly attempt: number;
-  readonly body: string;
   readonly output: string | null;
 }
 
@@ -85,7 +72,7 @@ export interface Receiver extends Key {
 /** What nobody has seen to in time; each is asked for again after a while. */
 export async function takeChildSignals(db: Db, limit: number): Promise<readonly Receiver[]> {
   const rows = await run<
-    Pick<ChildSignalRow, "kind" | "child_id"> & {
+    Pick<ToldRow, "kind" | "child_id"> & {
       readonly tenant_id: string;
       readonly instance_id: string;
       readonly sent_at: Date;

@@ -21,6 +21,8 @@ import type { InstanceRow } from "./instance-row.ts";
 import { keyHashOf, parseJson } from "./json.ts";
 import { prepared, run, type Db } from "./statement.ts";
 import { sharedTenant } from "./tenants.ts";
+import { receivedOf, toldBodyOf } from "./told-body.ts";
+import type { ToldRow } from "./told-body.ts";
 
 /** All that is stored of one instance, for the consistency checker. */
 
@@ -70,7 +72,7 @@ async function readAll(
   const waits = (await run<WaitRow>(db, waitsOf, values)).map(waitOf);
   const timers = (await run<TimerRow>(db, timersOf, values)).map(timerOf);
   const children = (await run<ChildRow>(db, childrenOf, values)).map(childOf);
-  const told = (await run<ToldRow>(db, toldTo, values)).map(tellingOf);
+  const told = (await run<ToldAtRow>(db, toldTo, values)).map(tellingOf);
   const events = await run<{ id: string; received_at: Date }>(db, unmatched, [
     key.tenantId,
     `${key.instanceId}:`,
@@ -98,6 +100,7 @@ async function readAll(
     deliveries: row.deliveries,
     openDeadLetters: row.dead_letters,
     slot: slotOf(row),
+    foreignLimits: row.foreign_limits ?? [],
     hashOf: keyHashOf,
   };
 }
@@ -117,6 +120,7 @@ interface InstanceFacts extends InstanceRow {
   readonly slot_priority: number | null;
   readonly slot_deadline: Date | null;
   readonly slot_wanted_at: Date | null;
+  readonly foreign_limits: readonly string[] | null;
 }
 
 function slotOf(row: InstanceFacts): SlotEvidence | null {
@@ -125,6 +129,19 @@ function slotOf(row: InstanceFacts): SlotEvidence | null {
   if (status === null || request === null || priority === null || wantedAt === null) return null;
   return { status, request, priority, deadline, wantedAt };
 }
+
+/** Plan: one descent of the primary key for each limit of the tenant, however many wait there. */
+const foreignLimits = `with recursive limits as (
+      (select l.limit_key from limit_slots l where l.tenant_id = i.tenant_id
+        order by l.limit_key limit 1)
+      union all
+      select (select min(l.limit_key) from limit_slots l
+        where l.tenant_id = i.tenant_id and l.limit_key > k.limit_key)
+      from limits k where k.limit_key is not null)
+    select array_agg(l.limit_key order by l.limit_key) from limits k
+    join limit_slots l on l.tenant_id = i.tenant_id and l.limit_key = k.limit_key
+      and l.instance_id = i.id
+    where k.limit_key <> 'type:' || i.workflow_id`;
 
 /** Deliveries that have just been written may belong to a match under way. */
 const instance = prepared(
@@ -146,7 +163,8 @@ const instance = prepared(
     (select count(*) from dead_letters l where l.tenant_id = i.tenant_id and l.instance_id = i.id
       and l.status = 'OPEN')::integer as dead_letters,
     i.status_at, i.updated_at, i.deadline, t.status as slot_status, t.request as slot_request,
-    t.priority as slot_priority, t.deadline as slot_deadline, t.wanted_at as slot_wanted_at
+    t.priority as slot_priority, t.deadline as slot_deadline, t.wanted_at as slot_wanted_at,
+    (${foreignLimits}) as foreign_limits
   from workflow_instances i
   left join limit_slots t on t.tenant_id = i.tenant_id
     and t.limit_key = 'type:' || i.workflow_id and t.instance_id = i.id
@@ -456,28 +474,20 @@ function childOf(row: ChildRow): ChildEvidence {
   };
 }
 
-interface ToldRow {
-  readonly kind: string;
-  readonly child_id: string;
-  readonly sent_version: number;
+interface ToldAtRow extends ToldRow {
   readonly sent_at: Date;
 }
 
 const toldTo = prepared(
   "evidence_told",
-  `select kind, child_id, sent_version, sent_at from child_signals
+  `select kind, child_id, sent_version, sent_at, body from child_signals
   where tenant_id = $1 and instance_id = $2
   order by sent_at
   limit 1000`,
 );
 
-function tellingOf({ kind, child_id, sent_version, sent_at }: ToldRow): TellingEvidence {
-  return {
-    kind: kind === "CANCEL" ? "CANCEL" : "END",
-    childId: child_id,
-    sentVersion: sent_version,
-    sentAt: sent_at,
-  };
+function tellingOf(row: ToldAtRow): TellingEvidence {
+  return { ...receivedOf(row), sentAt: row.sent_at, isReadable: toldBodyOf(row) !== undefined };
 }
 
 /** The ids of events that an instance emits begin with its own; `;` comes after `:`. */

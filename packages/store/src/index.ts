@@ -77,6 +77,7 @@ export type { FaultyDefinition, Leftover } from "./leftovers.ts";
 export { readEvidence } from "./evidence.ts";
 export type { EvidenceLimits, StoredEvidence } from "./evidence.ts";
 export {
+  deleteForeignSlots,
   deleteStraySlots,
   grantedAtOnce,
   grantSlots,
@@ -93,6 +94,7 @@ export {
   adoptChild,
   listenAgain,
   lookForSteps,
+  mendTold,
   rebuildInstance,
   releaseLostStep,
   reportChildEnd,

@@ -183,8 +183,9 @@ export interface StraySlot extends Key {
 }
 
 /**
- * Deletes slots of instances that are not there, have ended, are paused, or do not run. A slot goes with
- * the commit that makes it so, which means that there are none, unless somebody has changed the data.
+ * Deletes slots of instances that are not there, have ended, are paused, or do not run, and those under the
+ * limit of another workflow. A slot goes with the commit that makes it so, which means that there are none,
+ * unless somebody has changed the data.
  *
  * Plan: the index of slots that are taken, whole: as many as there are instances under limits; then the
  * primary key.
@@ -201,12 +202,31 @@ const strays = prepared(
     left join workflow_instances i on i.tenant_id = l.tenant_id and i.id = l.instance_id
     where l.status <> 'WANTED'
       and (i.id is null or i.status in ('PAUSED', 'COMPLETED', 'FAILED', 'CANCELLED')
-        or (l.status = 'HELD' and i.status <> 'RUNNING'))
+        or (l.status = 'HELD' and i.status <> 'RUNNING')
+        or l.limit_key <> 'type:' || i.workflow_id)
     limit $1
     for update of l skip locked)
   delete from limit_slots l using stray x
   where l.tenant_id = x.tenant_id and l.limit_key = x.limit_key and l.instance_id = x.instance_id
   returning ${grantColumns}`,
+);
+
+/** Deletes what an instance has under the limits of other workflows. @returns Those limits. */
+export async function deleteForeignSlots(
+  db: Db,
+  { tenantId, instanceId }: Key,
+): Promise<readonly LimitRef[]> {
+  const rows = await run<{ limit_key: string }>(db, foreign, [tenantId, instanceId]);
+  return rows.map(({ limit_key }) => ({ tenantId, limitKey: limit_key }));
+}
+
+/** Plan: the tenant's slots, as many as there are instances under limits; it is asked where there are some. */
+const foreign = prepared(
+  "delete_foreign_slots",
+  `delete from limit_slots l using workflow_instances i
+  where l.tenant_id = $1 and l.instance_id = $2 and i.tenant_id = $1 and i.id = $2
+    and l.limit_key <> 'type:' || i.workflow_id
+  returning l.limit_key`,
 );
 
 /** Where an instance stands that waits for a slot. */

@@ -1,7 +1,14 @@
 import { encodeFrontier, isSettled, isTerminal } from "@millrace/engine";
-import type { ChildEnd, ChildEvidence, MadeCommit, ReplayedStep, Snapshot } from "@millrace/engine";
+import type {
+  ChildEnd,
+  ChildEvidence,
+  MadeCommit,
+  ParentLink,
+  ReplayedStep,
+  Snapshot,
+} from "@millrace/engine";
 import { commitStatement } from "./commit/commit-statement.ts";
-import type { Commit, Key, Written } from "./commit.ts";
+import type { Commit, Key, ReceivedSignal, Written } from "./commit.ts";
 import { dueColumns, dueStepOf } from "./due-step.ts";
 import type { DueRow, DueStep } from "./due-step.ts";
 import { draftOf } from "./commit/draft.ts";
@@ -11,6 +18,8 @@ import type { InstanceRow } from "./instance-row.ts";
 import { jsonText } from "./json.ts";
 import { prepared, run, type Db } from "./statement.ts";
 import { sharedTenant } from "./tenants.ts";
+import { receivedOf, toldBodyOf } from "./told-body.ts";
+import type { ToldRow } from "./told-body.ts";
 import { rowSource } from "./unnest.ts";
 
 /** What mends damage that commits do not know of: each is one guarded statement, or one transaction. */
@@ -268,32 +277,104 @@ const release = prepared(
  */
 export async function reportChildEnd(db: Db, tenantId: string, childId: string): Promise<boolean> {
   return db.transaction().execute(async (trx) => {
-    const [row] = await run<InstanceRow>(trx, child, [tenantId, childId]);
-    const snapshot = row && snapshotOf(row);
-    if (snapshot === undefined || !isSettled(snapshot)) return false;
-    const { parent, status, version, error, cancellation } = snapshot;
-    if (parent === null || !isTerminal(status)) return false;
-    const steps = await run(trx, subWorkflow, [tenantId, childId, error?.stepId ?? ""]);
-    const body: Omit<ChildEnd, "output"> = {
-      status,
-      error,
-      reason: cancellation?.reason ?? null,
-      ...(error !== null && steps.length === 0 && { isOwn: true }),
-    };
-    const { instanceId, path, iteration, attempt } = parent;
-    const values = [
-      tenantId,
-      instanceId,
-      childId,
-      version,
-      path,
-      iteration,
-      attempt,
-      jsonText(body),
-    ];
+    const end = await endOfChild(trx, tenantId, childId);
+    if (end === undefined) return false;
+    const { instanceId, path, iteration, attempt } = end.parent;
+    const place = [path, iteration, attempt];
+    const values = [tenantId, instanceId, childId, end.version, ...place, end.body];
     return (await run(trx, report, values)).length > 0;
   });
 }
+
+/** What a child has to tell its parent, by its own row; undefined where it has not settled, or has none. */
+async function endOfChild(
+  trx: Db,
+  tenantId: string,
+  childId: string,
+): Promise<
+  { readonly parent: ParentLink; readonly version: number; readonly body: string } | undefined
+> {
+  const [row] = await run<InstanceRow>(trx, child, [tenantId, childId]);
+  const snapshot = row && snapshotOf(row);
+  if (snapshot === undefined || !isSettled(snapshot)) return undefined;
+  const { parent, status, version, error, cancellation } = snapshot;
+  if (parent === null || !isTerminal(status)) return undefined;
+  const steps = await run(trx, subWorkflow, [tenantId, childId, error?.stepId ?? ""]);
+  const body: Omit<ChildEnd, "output"> = {
+    status,
+    error,
+    reason: cancellation?.reason ?? null,
+    ...(error !== null && steps.length === 0 && { isOwn: true }),
+  };
+  return { parent, version, body: jsonText(body) };
+}
+
+/**
+ * Writes again what was told to an instance and cannot be read, from the rows of those who told it. What nobody
+ * can say again is looked at less and less often.
+ *
+ * @returns What could not be written again: the end of a child that was refused, or is gone, say.
+ */
+export async function mendTold(
+  db: Db,
+  { tenantId, instanceId }: Key,
+): Promise<readonly ReceivedSignal[]> {
+  const rows = await run<ToldRow>(db, toldTo, [tenantId, instanceId]);
+  const left: ReceivedSignal[] = [];
+  for (const row of rows.filter((each) => toldBodyOf(each) === undefined)) {
+    const body = await toldAgain(db, tenantId, instanceId, row);
+    const { kind, child_id: childId, sent_version: sentVersion } = row;
+    await run(db, tell, [tenantId, instanceId, kind, childId, sentVersion, body ?? null]);
+    if (body === undefined) left.push(receivedOf(row));
+  }
+  return left;
+}
+
+async function toldAgain(
+  db: Db,
+  tenantId: string,
+  instanceId: string,
+  { kind, child_id: childId }: ToldRow,
+): Promise<string | undefined> {
+  if (kind === "CANCEL") {
+    const [cancel] = await run<{ body: string }>(db, cancelOfParent, [tenantId, instanceId]);
+    return cancel?.body;
+  }
+  const end = await db.transaction().execute((trx) => endOfChild(trx, tenantId, childId));
+  return end?.parent.instanceId === instanceId ? end.body : undefined;
+}
+
+const toldTo = prepared(
+  "told_to",
+  `select kind, child_id, sent_version, body from child_signals
+  where tenant_id = $1 and instance_id = $2
+  order by sent_at
+  limit 1000`,
+);
+
+const tell = prepared(
+  "tell_again",
+  `update child_signals
+  set body = coalesce($6::json, body),
+    look_at = case when $6::json is not null then look_at else statement_timestamp() +
+      least(greatest(statement_timestamp() - sent_at, interval '10 s'), interval '10 min') end
+  where tenant_id = $1 and instance_id = $2 and kind = $3 and child_id = $4 and sent_version = $5`,
+);
+
+/** A parent that was not cancelled itself stops a child as its definition has it. */
+const cancelOfParent = prepared(
+  "cancel_of_parent",
+  `select json_build_object('parentId', p.id, 'reason', p.cancellation->>'reason',
+    'shouldCompensate', coalesce((p.cancellation->>'shouldCompensate')::boolean,
+      (select (d.document->>'compensateOnFailure')::boolean from workflow_definitions d
+        where d.tenant_id in (p.tenant_id, '${sharedTenant}') and d.id = p.workflow_id
+          and d.version = p.workflow_version
+        order by d.tenant_id = p.tenant_id desc limit 1), true))::text as body
+  from workflow_instances i
+  join workflow_instances p on p.tenant_id = i.tenant_id
+    and p.id = (i.parent->>'instanceId')::uuid
+  where i.tenant_id = $1 and i.id = $2`,
+);
 
 const child = prepared(
   "settled_child",

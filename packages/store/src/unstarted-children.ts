@@ -4,6 +4,7 @@ import { jsonText, parseJson } from "./json.ts";
 import type { Json } from "./json.ts";
 import { prepared, run } from "./statement.ts";
 import type { Db } from "./statement.ts";
+import { toldBodyOf } from "./told-body.ts";
 import { rowSource } from "./unnest.ts";
 
 /** Children that their parents have asked for and that do not exist yet. */
@@ -158,9 +159,14 @@ function cancelOf({
   child_id: childId,
 }: UnstartedRow): ChildCancel | null {
   if (cancel === null || sentVersion === null) return null;
-  const body = JSON.parse(cancel) as Pick<ChildCancel, "reason" | "shouldCompensate">;
+  const signal = { kind: "CANCEL", childId, sentVersion } as const;
+  const body = toldBodyOf({ kind: "CANCEL", body: cancel });
+  // Of a cancel that cannot be read so much is certain: there is nothing yet that it could undo.
+  if (body === undefined || !("parentId" in body)) {
+    return { ...signal, reason: null, shouldCompensate: true };
+  }
   const { reason, shouldCompensate } = body;
-  return { reason, shouldCompensate, kind: "CANCEL", childId, sentVersion };
+  return { ...signal, reason, shouldCompensate };
 }
 
 /**

@@ -1,6 +1,6 @@
 import type { LiveExecution } from "../state/snapshot.ts";
 import type { Truth } from "./check-history.ts";
-import type { ChildEvidence, Evidence, Finding } from "./evidence.ts";
+import type { ChildEvidence, Evidence, Finding, TellingEvidence } from "./evidence.ts";
 import { lateMs, skewMs } from "./late.ts";
 import { placeText } from "./place-text.ts";
 import type { Replayed } from "./replay.ts";
@@ -18,7 +18,12 @@ export function checkFamily(evidence: Evidence, { snapshot, replayed }: Truth): 
     const holder = Object.values(snapshot.live).find((each) => each.child === child.childId);
     findings.push(...checkChildRow(child, holder, replayed, now));
   }
-  const left = told.filter(({ sentAt }) => now.getTime() - sentAt.getTime() > lateMs);
+  for (const telling of told) {
+    if (!telling.isReadable) findings.push(unreadable(telling, evidence));
+  }
+  const left = told.filter(
+    ({ sentAt, isReadable }) => isReadable && now.getTime() - sentAt.getTime() > lateMs,
+  );
   if (snapshot.status !== "PAUSED") {
     for (const telling of left) {
       const { kind, childId, sentAt } = telling;
@@ -36,6 +41,21 @@ export function checkFamily(evidence: Evidence, { snapshot, replayed }: Truth): 
     findings.push({ code: "PARENT_MISSING", message, where: {} });
   }
   return findings;
+}
+
+/** A child that has settled, and a parent, are there to say again what they said. */
+function unreadable(telling: TellingEvidence, { children, parent }: Evidence): Finding {
+  const { kind, childId } = telling;
+  const isEnd = kind === "END";
+  const child = children.find((each) => each.childId === childId);
+  const isKnown = isEnd ? child?.isSettled === true && child.isLinked : parent?.exists === true;
+  const what = isEnd ? `how child ${childId} has ended` : "how its parent cancels it";
+  return {
+    code: "CHILD_SIGNAL_UNREADABLE",
+    message: `the instance was told ${what}, in a way that cannot be read`,
+    where: { childId },
+    ...(isKnown && { repair: { kind: "deliver", telling } }),
+  };
 }
 
 /** What the row of a child has from the decision that asked for it, whose it is, and that it exists. */

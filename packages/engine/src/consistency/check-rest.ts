@@ -120,7 +120,7 @@ function canWake(
       return purpose === "STEP" && isLive({ path: executionOfWait(path).path, iteration });
     }) ||
     steps.some((row) => row.queue !== null && !isStepSettled(row.status) && isLive(row)) ||
-    told.length > 0 ||
+    told.some(({ isReadable }) => isReadable) ||
     (slot !== null && slot.status !== "HELD") ||
     children.some(
       (child) => isLive(child) && (!child.isSettled || child.isReported) && isThere(child),

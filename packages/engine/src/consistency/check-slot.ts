@@ -5,7 +5,16 @@ import type { Evidence, Finding, SlotEvidence } from "./evidence.ts";
 import { skewMs } from "./late.ts";
 
 /** PROMISES P10: the place under a limit is what the instance says of it, and that is by its status. */
-export function checkSlot(
+export function checkSlot(evidence: Evidence, truth: Truth): readonly Finding[] {
+  const { foreignLimits } = evidence;
+  const own = checkOwnSlot(evidence, truth);
+  if (foreignLimits.length === 0) return own;
+  const message = `the instance has a place under ${foreignLimits.join(", ")}, which is not the limit of its workflow`;
+  const repair = { kind: "leaveLimits" } as const;
+  return [{ code: "SLOT_FOREIGN", message, where: {}, repair }, ...own];
+}
+
+function checkOwnSlot(
   { slot: stored, definition, deadline, now }: Evidence,
   { snapshot }: Truth,
 ): readonly Finding[] {

@@ -51,6 +51,8 @@ export interface Evidence {
   readonly openDeadLetters: number;
   /** Its place under the limit of its workflow; null where it has none. */
   readonly slot: SlotEvidence | null;
+  /** Keys of other workflows' limits under which it has a row. */
+  readonly foreignLimits: readonly string[];
   /** Hash by which the store keeps the key of a wait. */
   readonly hashOf: (key: readonly Json[]) => string | null;
 }
@@ -170,6 +172,8 @@ export interface TellingEvidence {
   readonly childId: string;
   readonly sentVersion: number;
   readonly sentAt: Date;
+  /** It says what it has to say. */
+  readonly isReadable: boolean;
 }
 
 export interface ParentEvidence {
@@ -240,7 +244,7 @@ export type Repair =
       readonly fence: number;
     }
   /** A half of a protocol that somebody did not come to. */
-  | { readonly kind: "applyMatches" | "lookBack" | "forgetDeliveries" | "listen" }
+  | { readonly kind: "applyMatches" | "lookBack" | "forgetDeliveries" | "listen" | "leaveLimits" }
   | { readonly kind: "matchEvent"; readonly eventId: string }
   | { readonly kind: "deliver"; readonly telling: TellingEvidence }
   | { readonly kind: "adopt" | "reportEnd"; readonly child: ChildEvidence };

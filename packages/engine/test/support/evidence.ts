@@ -32,6 +32,7 @@ export function evidenceOf(
       commits?.findLast(({ version, changes }) => version === 1 || changes.status)?.at ?? now,
     updatedAt: commits?.at(-1)?.at ?? now,
     deadline: null,
+    foreignLimits: [],
     snapshot,
     steps: [...instance.executions.values()].map((row): StepEvidence => {
       const isHeld = held.has(executionKey(row.path, row.iteration));

@@ -3,6 +3,7 @@ import { noReads } from "@millrace/engine";
 import type { Finding, Repair, Signal, Snapshot } from "@millrace/engine";
 import {
   adoptChild,
+  deleteForeignSlots,
   forgetDeliveries,
   listenAgain,
   lookForSteps,
@@ -217,6 +218,11 @@ async function finish(services: Services, key: Key, actor: string, repair: Repai
       return lookBack(services, key);
     case "forgetDeliveries":
       return forgetDeliveries(db, key);
+    case "leaveLimits":
+      for (const limit of await deleteForeignSlots(db, key)) {
+        services.queue.wake.publish("slot", { ...limit });
+      }
+      return;
     case "listen":
       await listenAgain(db, key);
       return lookBack(services, key);

@@ -4,6 +4,7 @@ import {
   deleteChildSignals,
   loadChildSignals,
   loadInstance,
+  mendTold,
   refuseChild,
   unstartedChildren,
 } from "@millrace/store";
@@ -255,11 +256,17 @@ async function startOrForget(
   return started;
 }
 
-/** What was told and not taken note of, whoever should have seen to it. */
+/** What was told and not taken note of, whoever should have seen to it; also what cannot be read as it is. */
 export async function deliver(
   services: Services,
   { kind, childId, ...key }: Receiver,
 ): Promise<readonly Commit[]> {
+  const unreadable = await mendTold(services.database.db, key);
+  for (const told of unreadable) {
+    const { instanceId } = key;
+    services.log.warn({ instanceId, ...told }, "what was told cannot be read, and nobody knows it");
+  }
+  if (unreadable.some((told) => told.kind === kind && told.childId === childId)) return [];
   if (kind === "CANCEL") return applyTold(services, key);
   await nudgeParent(services, key, childId);
   return [];
