@@ -75,6 +75,27 @@ test("a retry comes when the output of an earlier step says, and no later than t
   await client.instances.wait(long, { timeoutMs: 30_000 });
 });
 
+test("a retry whose row is being changed at its time is run, and not only when it is next looked for", async () => {
+  const { client } = installation;
+  await client.definitions.register(reading);
+  const input = { wait: "PT1S", longest: "PT1S", failures: 1 };
+  const { id } = await client.instances.start({ workflowId: "reading", input });
+  await eventually("the retry that waits", async () => {
+    const [row] = await rowsOf(id);
+    return row?.status === "RETRYING" || undefined;
+  });
+
+  // As the reconciler does, which finds the retry at the same moment.
+  await installation.query(`do $$ begin
+    update step_executions set look_at = now() + interval '10 minutes'
+    where instance_id = '${id}' and step_id = 'call';
+    perform pg_sleep(2);
+  end $$`);
+
+  const { status, completedAt } = await client.instances.wait(id, { timeoutMs: 20_000 });
+  expect([status, completedAt !== null]).toEqual(["COMPLETED", true]);
+});
+
 /** With the seconds between the failure, whose commit is the row's last in the history, and the retry. */
 function rowsOf(id: string) {
   return installation.query<{

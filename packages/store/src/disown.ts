@@ -86,10 +86,16 @@ const disown = prepared(
     and s.path = x.path and s.iteration = x.iteration`,
 );
 
-/** Has a step looked for at once: its job went to a worker that takes no more. */
-export async function lookAtOnce(db: Db, step: StepAttempt): Promise<void> {
+/**
+ * Has a step looked for at once, or when its retry is due: its job went to a worker that did not take it.
+ * Waits for whoever is changing the row.
+ *
+ * @returns Whether it is still to be run.
+ */
+export async function lookAtOnce(db: Db, step: StepAttempt): Promise<boolean> {
   const { tenantId, instanceId, path, iteration, attempt, fence } = step;
-  await run(db, look, [tenantId, instanceId, path, iteration, attempt, fence]);
+  const rows = await run(db, look, [tenantId, instanceId, path, iteration, attempt, fence]);
+  return rows.length > 0;
 }
 
 const look = prepared(
@@ -97,5 +103,6 @@ const look = prepared(
   `update step_executions
   set look_at = greatest(retry_at, statement_timestamp()), looks = 0
   where tenant_id = $1 and instance_id = $2 and path = $3 and iteration = $4
-    and attempt = $5 and fence = $6 and status in ('PENDING', 'RETRYING') and not held`,
+    and attempt = $5 and fence = $6 and status in ('PENDING', 'RETRYING') and not held
+  returning 1`,
 );

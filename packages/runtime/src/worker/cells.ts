@@ -200,12 +200,16 @@ export function openCells(
     });
   }
 
+  async function leave(job: StepJob): Promise<void> {
+    await lookAtOnce(database.db, job);
+  }
+
   return {
     async run(job, jobId) {
-      if (closing) return lookAtOnce(database.db, job);
+      if (closing) return leave(job);
       const isReusable = (job.lapses ?? 0) <= deathsBeforeAlone;
       const cell = (isReusable ? takeIdle() : undefined) ?? (await open());
-      if (cell === undefined) return lookAtOnce(database.db, job);
+      if (cell === undefined) return leave(job);
       if (await cell.ready) {
         // Both answers may come at once.
         const freed = cell.said("free");
@@ -216,7 +220,7 @@ export function openCells(
         if (await cell.said("taken")) return { ended: over(cell, freed, isReusable) };
       }
       // It has ended with or without the claim; only a row that waits is looked at.
-      await (closing ? lookAtOnce(database.db, job) : putOff(job, jobId, cell));
+      await (closing ? leave(job) : putOff(job, jobId, cell));
     },
     async close() {
       closing = true;

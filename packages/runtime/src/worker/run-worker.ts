@@ -218,24 +218,25 @@ async function runStep(
     services.log.warn({ taskId: job.taskId, instanceId: job.instanceId }, "no such task here");
     return;
   }
-  if (worker.closing) return lookAtOnce(services.database.db, job);
+  if (worker.closing) {
+    await lookAtOnce(services.database.db, job);
+    return;
+  }
   const since = performance.now();
   const workerId = worker.id;
-  const claimed = await persistently(services.log, () =>
-    claim({
-      tenantId: job.tenantId,
-      instanceId: job.instanceId,
-      path: job.path,
-      iteration: job.iteration,
-      attempt: job.attempt,
-      fence: job.fence,
-      workerId,
-      carrier: jobId,
-      timeoutMs: known.timeoutMs,
-      heartbeatTimeoutMs: known.heartbeatTimeoutMs,
-      retry: known.retry,
-    }),
-  );
+  const claimed = await claimSurely(services, claim, {
+    tenantId: job.tenantId,
+    instanceId: job.instanceId,
+    path: job.path,
+    iteration: job.iteration,
+    attempt: job.attempt,
+    fence: job.fence,
+    workerId,
+    carrier: jobId,
+    timeoutMs: known.timeoutMs,
+    heartbeatTimeoutMs: known.heartbeatTimeoutMs,
+    retry: known.retry,
+  });
   if (claimed === undefined) return;
   let held: Held;
   try {
@@ -245,6 +246,22 @@ async function runStep(
     throw error;
   }
   return { ended: carryOn(worker, held, jobId) };
+}
+
+/**
+ * A claim passes over a row that is being changed, by the reconciler say, which looks at each retry that is
+ * due and adds its job: to no effect while this one is under the same id. So whoever got nothing asks
+ * again, and else the step would wait for the next look, half a minute later.
+ */
+async function claimSurely(
+  { database, log }: Services,
+  claim: Claim,
+  request: ClaimRequest,
+): Promise<Claimed | undefined> {
+  const claimed = await persistently(log, () => claim(request));
+  if (claimed !== undefined) return claimed;
+  const isStillToRun = await persistently(log, () => lookAtOnce(database.db, request));
+  return isStillToRun ? persistently(log, () => claim(request)) : undefined;
 }
 
 /** @throws WorkflowNotFoundError where its definition is not stored any more. */
