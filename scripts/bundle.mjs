@@ -44,7 +44,12 @@ async function bundleApp(app) {
   const { rolldown } = await import("rolldown");
   const aside = mkdtempSync(join(root, "node_modules", `.bundle-${app}-`));
   const bundle = async (file) => {
-    const bundled = await rolldown({ input: join(root, file), external, platform: "node", transform: { define } });
+    const bundled = await rolldown({
+      input: join(root, file),
+      external,
+      platform: "node",
+      transform: { define },
+    });
     await bundled.write({ dir: aside, format: "esm" });
     await bundled.close();
   };

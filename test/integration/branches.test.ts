@@ -65,7 +65,7 @@ test("C41: thirty branches that end at the same moment are joined once, with all
 
   const ids = await startAll(
     "c41",
-    Array.from({ length: 200 }, () => ({})),
+    Array.from({ length: 60 }, () => ({})),
   );
 
   const joined = Object.fromEntries(names.map((name) => [name, { name }]));

@@ -125,7 +125,7 @@ test("an event that cancels, against the result that completes: the end is what 
   const gates = openGates(ledger);
   const ids: string[] = [];
   const cancelled = new Map<string, number>();
-  for (const round of [1, 2, 3]) {
+  for (const round of [1, 2]) {
     const keys = Array.from({ length: 80 }, (_, index) => `last-${round}-${index}`);
     const { results } = await client.instances.startBatch(
       keys.map((key) => ({ workflowId: "last_step", input: { key } })),
@@ -169,7 +169,7 @@ async function drive<T>(
   act: (id: string, key: string) => Promise<T>,
 ): Promise<readonly Ended<T>[]> {
   const { instances } = installation.client;
-  const count = 80;
+  const count = 40;
   return Promise.all(
     Array.from({ length: count }, async (_, index) => {
       const key = `${run}-${index}`;

@@ -61,12 +61,12 @@ const waits: WorkflowDefinition["steps"] = [
   { stepId: "once", type: "END", outcome: "COMPLETED", output: "${ steps.first.output.id }" },
 ];
 
-test("500 starts whose first step waits, each against its event: none lost, none doubled", async ({
+test("200 starts whose first step waits, each against its event: none lost, none doubled", async ({
   annotate,
 }) => {
   await opener.definitions.register({ id: "start_against_event", steps: waits });
   const delivered: number[] = [];
-  const pairs = pairsOf(500);
+  const pairs = pairsOf(200);
 
   const races = pairs.map((pair): Race => ({
     open: () =>
@@ -84,7 +84,7 @@ test("500 starts whose first step waits, each against its event: none lost, none
   await annotate(sidesOf(delivered));
 }, 120_000);
 
-test("500 results of tasks that open a wait, each against its event: none lost, none doubled", async ({
+test("200 results of tasks that open a wait, each against its event: none lost, none doubled", async ({
   annotate,
 }) => {
   await opener.definitions.register({
@@ -99,7 +99,7 @@ test("500 results of tasks that open a wait, each against its event: none lost, 
   });
   const gates = openGates(installation.ledger);
   const delivered: number[] = [];
-  const pairs = pairsOf(500);
+  const pairs = pairsOf(200);
 
   for (let from = 0; from < pairs.length; from += 100) {
     const batch = pairs.slice(from, from + 100);
@@ -170,7 +170,7 @@ test("events against cancels: whichever an instance takes, nothing is left of th
       },
     ],
   });
-  const pairs = pairsOf(300);
+  const pairs = pairsOf(150);
   const { results } = await opener.instances.startBatch(
     pairs.map((pair) => ({ workflowId: "cancel_against_event", input: { pair } })),
   );

@@ -12,7 +12,7 @@ import { data, expressions } from "./arbitraries.ts";
 
 const seed = Number(process.env["MILLRACE_SEED"] ?? 20_260_101);
 
-test(`20,000 random expressions give what JavaScript gives (seed ${seed})`, () => {
+test(`5,000 random expressions give what JavaScript gives (seed ${seed})`, () => {
   const tally = new Map<string, number>();
 
   fc.assert(
@@ -20,10 +20,10 @@ test(`20,000 random expressions give what JavaScript gives (seed ${seed})`, () =
       const verdict = compare(source);
       tally.set(verdict, (tally.get(verdict) ?? 0) + 1);
     }),
-    { seed, numRuns: 36_000 },
+    { seed, numRuns: 9_000 },
   );
 
-  expect(tally.get("same value") ?? 0).toBeGreaterThan(20_000);
+  expect(tally.get("same value") ?? 0).toBeGreaterThan(5_000);
   expect([...tally.keys()].filter((verdict) => !verdicts.has(verdict))).toEqual([]);
 }, 60_000);
 

@@ -275,6 +275,8 @@ test("of ten thousand items the snapshot holds those at work, and little else", 
         ? { kind: "stepSucceeded", ...execution, output: at }
         : { kind: "stepFailed", ...execution, failure, retry: defaultRetryPolicy },
     );
+    // Not after each, which would take longer than the decisions.
+    if (at % 7 > 0) continue;
     largest = Math.max(largest, JSON.stringify(encodeFrontier(snapshot)).length);
   }
   const path = `ship[${count - 1}].label`;

@@ -90,7 +90,7 @@ test("a random definition that passes the checker runs to an end", () => {
 
       expect([...errorKinds]).not.toContain("DEFINITION");
     }),
-    { numRuns: 3 * runs },
+    { numRuns: 2 * runs },
   );
   expect(passed).toBeGreaterThan(runs / 20);
 });
