@@ -1,4 +1,4 @@
-import type { FormatRule, Formats } from "@millrace/engine";
+import type { FormatRule, Formats, TextPattern } from "@millrace/engine";
 import type { ValidateFunction } from "ajv";
 import { openAjv } from "./ajv.ts";
 
@@ -15,6 +15,7 @@ export const formats: Formats = {
     return check(text) && isWithinLimits(rule, text);
   },
   hasNone: (rule) => rule.format === "date" && hasNoDate(rule),
+  patternOf,
 };
 
 function isWithinLimits({ format, limits }: FormatRule, text: string): boolean {
@@ -62,4 +63,32 @@ function hasNoDate(rule: FormatRule): boolean {
     else from = middle + 1;
   }
   return from > lastDay || !passes(/Maximum$/, from);
+}
+
+/** What texts of a format match at least, where the validator does not tell by a regular expression. */
+const day =
+  String.raw`(?:\d{4}-(?:(?:0[13578]|1[02])-(?:0[1-9]|[12]\d|3[01])|(?:0[469]|11)-(?:0[1-9]|[12]\d|30)|02-(?:0[1-9]|1\d|2[0-8]))` +
+  String.raw`|(?:\d\d(?:0[48]|[2468][048]|[13579][26])|(?:[02468][048]|[13579][26])00)-02-29)`;
+/** Which hour and minute a leap second may have hangs on the zone. */
+const time = String.raw`\d\d:\d\d:(?:[0-5]\d|60)(?:\.\d+)?`;
+const zone = String.raw`(?:z|[+-](?:[01]\d|2[0-3])(?::?[0-5]\d)?)`;
+const written: Readonly<Record<string, string>> = {
+  date: `^${day}$`,
+  time: `^${time}${zone}$`,
+  "iso-time": `^${time}${zone}?$`,
+  "date-time": String.raw`^${day}[t\s]${time}${zone}$`,
+  "iso-date-time": String.raw`^${day}[t\s]${time}${zone}?$`,
+  // Without its length, by which there would be too much to follow.
+  hostname: String.raw`^[a-z\d](?:[a-z\d-]*[a-z\d])?(?:\.[a-z\d](?:[a-z\d-]*[a-z\d])?)*\.?$`,
+  uri: String.raw`^[a-z][a-z0-9+.-]*:\S*$`,
+  url: String.raw`^(?:https?|ftp)://\S+$`,
+};
+
+function patternOf(format: string): TextPattern | undefined {
+  const source = written[format];
+  if (source !== undefined) return { pattern: source, ignoreCase: true };
+  const known = Object.hasOwn(ajv.formats, format) ? ajv.formats[format] : undefined;
+  // Its lines are matched one by one in others, and may be where no character is.
+  if (!(known instanceof RegExp) || /[gmsy]/.test(known.flags)) return undefined;
+  return { pattern: known.source, ignoreCase: known.ignoreCase };
 }

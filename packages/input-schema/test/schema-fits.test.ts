@@ -211,6 +211,38 @@ test(`of a random schema that is refused for more than its types no value passes
   expect(refused).toBeGreaterThan(runs / 10);
 }, 300_000);
 
+test.for([
+  ["date", "2024-02-29", "2000-02-29", "0000-02-29", "9999-12-31"],
+  ["time", "23:59:60Z", "00:59:60+01:00", "24:59:30+01:00", "10:00:00.123-0530", "10:00:00+01"],
+  ["iso-time", "23:59:60", "10:00:00"],
+  ["date-time", "2024-02-29T10:00:00Z", "2024-02-29 10:00:00z", "2016-12-31t23:59:60.5Z"],
+  ["iso-date-time", "2024-02-29T10:00:00", "2024-02-29\u00a010:00:00+02:00"],
+  ["duration", "P1Y2M3DT4H5M6S", "P3W", "PT1S"],
+  ["uri", "a:b:c", "http://[::1]:80/x?y#z", "URN:x"],
+  ["uri-reference", "", "#a", "//x/%20"],
+  ["url", "https://example.org/a?b", "ftp://a.bc", "http://\u00e4.de"],
+  ["uri-template", "", "/{a,b*}/{+c}", "\u00e4\ud83d\ude00{a:3}"],
+  ["email", "A.b+c@x.Y"],
+  ["hostname", "a", "A-1.b.", `${"a".repeat(63)}.x`],
+  ["ipv4", "0.0.0.0", "255.255.255.255"],
+  ["ipv6", "::", "::FFFF:1.2.3.4", "1:2:3:4:5:6:7:8"],
+  ["uuid", "urn:uuid:00000000-0000-0000-0000-00000000ABCD"],
+  ["json-pointer", "", "/a~0/\ud83d\ude00"],
+  ["relative-json-pointer", "0#", "1/a"],
+  ["json-pointer-uri-fragment", "#", "#/A%20"],
+  ["byte", "", "YQ==", "\n "],
+  ["regex", "^a"],
+] as const)(
+  "what is taken for a text of the format %s includes those that are",
+  ([format, ...texts]) => {
+    const found = formats.patternOf(format);
+    const all = new RegExp(found?.pattern ?? "", found?.ignoreCase === true ? "iu" : "u");
+
+    expect(texts.filter((text) => formats.has({ format, limits: {} }, text) !== true)).toEqual([]);
+    expect(texts.filter((text) => !all.test(text))).toEqual([]);
+  },
+);
+
 describe("a schema that no input passes for", () => {
   test.for<[string, object]>([
     ["a pattern that its constant does not match", { const: "x", pattern: "^y" }],
@@ -460,6 +492,69 @@ describe("a schema that no input passes for", () => {
       "none of many choices",
       { enum: Array.from({ length: 200 }, (_, index) => index), minimum: 200 },
     ],
+    ["a pattern that no text of its format has", { type: "string", format: "date", pattern: "^x" }],
+    [
+      "a day that no month has, by a pattern",
+      { type: "string", format: "date", pattern: "^....-02-30" },
+    ],
+    ["patterns of two schemas", { type: "string", allOf: [{ pattern: "^a" }, { pattern: "^b" }] }],
+    ["a pattern that is longer", { type: "string", pattern: "^abc$", maxLength: 2 }],
+    ["a pattern that is shorter", { type: "string", pattern: "^a{0,3}$", minLength: 4 }],
+    [
+      "a pattern within one that it must not have",
+      { type: "string", pattern: "^ab", not: { pattern: "a" } },
+    ],
+    [
+      "a pattern that asks for what it leaves out",
+      { type: "string", pattern: "^(?=.*[A-Z])[a-z]*$" },
+    ],
+    [
+      "two formats",
+      { type: "string", format: "ipv4", anyOf: [{ format: "email" }, { format: "uuid" }] },
+    ],
+    [
+      "a member whose name has no such pattern",
+      { type: "object", required: ["a"], propertyNames: { pattern: "^b" } },
+    ],
+    [
+      "more members than there are names of a pattern",
+      { type: "object", minProperties: 3, propertyNames: { pattern: "^[ab]$" } },
+    ],
+    [
+      "members by one pattern with names of another",
+      {
+        type: "object",
+        minProperties: 1,
+        propertyNames: { pattern: "^a" },
+        patternProperties: { "^b": {} },
+        additionalProperties: false,
+      },
+    ],
+    [
+      "names of which none may be",
+      {
+        type: "object",
+        minProperties: 1,
+        propertyNames: { pattern: "^a" },
+        patternProperties: { a: false },
+      },
+    ],
+    [
+      "more different texts than there are",
+      {
+        type: "array",
+        uniqueItems: true,
+        minItems: 4,
+        items: { type: "string", pattern: "^[abc]$" },
+      },
+    ],
+    [
+      "all texts of a pattern, none of which may be",
+      { type: "string", pattern: "^[ab]$", not: { enum: ["a", "b"] } },
+    ],
+    ["what it must not be", { type: "string", format: "date", not: { format: "date" } }],
+    ["what nothing fails", { not: { minLength: 0 } }],
+    ["members of which it must not have any", { maxProperties: 0, not: { propertyNames: false } }],
   ])("%s is refused", ([, inputSchema]) => {
     expect(refusalsOf(inputSchema)).toHaveLength(1);
   });
@@ -527,6 +622,23 @@ describe("a schema that no input passes for", () => {
         required: ["a"],
         properties: { a: { type: "number" } },
         anyOf: [{ properties: { a: { type: "string" } } }, { properties: { a: { minimum: 1 } } }],
+      },
+    ],
+    ["the shortest address", { type: "string", format: "email", maxLength: 5 }],
+    [
+      "a text that two patterns leave",
+      { type: "string", pattern: "^[ab]$", not: { pattern: "^a" }, maxLength: 1 },
+    ],
+    ["a leap day", { type: "string", format: "date", pattern: "^2024-02-29$" }],
+    [
+      "what goes back to what it had",
+      { type: "string", pattern: String.raw`^(a|b)\1$`, maxLength: 2 },
+    ],
+    [
+      "patterns that are too much to follow",
+      {
+        type: "string",
+        allOf: [{ pattern: "a.{20}$" }, { pattern: "b.{25}$" }, { pattern: "^[ab]{9}c*$" }],
       },
     ],
   ])("%s is not", ([, inputSchema]) => {

@@ -41,6 +41,7 @@ export function countArrays(said: readonly Said[], inside: Inside): number {
   return inside.look.named.keys.has("[]") ? 0 : 1;
 
   function elementAt(index: number): readonly Place[] {
+    if (!inside.look.pay(said.length)) return [];
     return said.flatMap(({ fields, path, isNeeded }) =>
       elementSchemas(inside.look, fields, index)
         .filter(({ isSure }) => isSure)

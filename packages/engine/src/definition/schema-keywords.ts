@@ -68,7 +68,8 @@ export function boundsOf(fields: Fields, type: Kind["type"]): Bounds {
     const bound = { key, at, isOpen: key.startsWith("exclusive"), said };
     bounds = narrowed(bounds, isLow ? { low: bound } : { high: bound });
   }
-  return narrowed(bounds, boundsOfFormat(fields["format"], type));
+  const ofFormat = type === "number" ? numberFormats[String(fields["format"])] : undefined;
+  return ofFormat === undefined ? bounds : narrowed(bounds, ofFormat);
 }
 
 /** Of two for each side the narrower one. */
@@ -81,34 +82,21 @@ export function narrowed(bounds: Bounds, { low, high }: Partial<Bounds>): Bounds
   };
 }
 
-function boundsOfFormat(format: unknown, type: Kind["type"]): Partial<Bounds> {
-  const found = formatBounds[type]?.[String(format)];
-  if (found === undefined) return {};
-  const [low, high] = ["begins", "ends"].map((verb, index) => {
-    const at = found[index] ?? Infinity;
-    return {
+/** Numbers between which all of a format lie. */
+const numberFormats: Readonly<Record<string, Bounds>> = {
+  int32: {
+    low: {
       key: "format",
-      at,
+      at: -(2 ** 31),
       isOpen: false,
-      said: `the format "${String(format)}" ${verb} at ${at}`,
-    };
-  });
-  return { ...(low && { low }), ...(high && { high }) };
-}
-
-/** Numbers and lengths between which all values of a format lie. */
-const formatBounds: Readonly<
-  Partial<Record<Kind["type"], Readonly<Record<string, readonly [number, number]>>>>
-> = {
-  number: { int32: [-(2 ** 31), 2 ** 31 - 1] },
-  string: {
-    date: [10, 10],
-    time: [9, Infinity],
-    "date-time": [20, Infinity],
-    ipv4: [7, 15],
-    ipv6: [2, 45],
-    uuid: [36, 45],
-    email: [5, Infinity],
+      said: `the format "int32" begins at ${-(2 ** 31)}`,
+    },
+    high: {
+      key: "format",
+      at: 2 ** 31 - 1,
+      isOpen: false,
+      said: `the format "int32" ends at ${2 ** 31 - 1}`,
+    },
   },
 };
 
@@ -191,9 +179,21 @@ export interface Formats {
   has(rule: FormatRule, text: string): boolean | undefined;
   /** Whether it is certain that no text is. */
   hasNone(rule: FormatRule): boolean;
+  /** What all texts of a format match; others may too. */
+  patternOf(format: string): TextPattern | undefined;
 }
 
-export const noFormats: Formats = { has: () => undefined, hasNone: () => false };
+export interface TextPattern {
+  readonly pattern: string;
+  /** Of the letters of ASCII. */
+  readonly ignoreCase: boolean;
+}
+
+export const noFormats: Formats = {
+  has: () => undefined,
+  hasNone: () => false,
+  patternOf: () => undefined,
+};
 
 const limitKeywords = [
   "formatMinimum",

@@ -52,9 +52,16 @@ export function kindOf(value: unknown): Kind & { readonly key: string } {
 
 /** The same for what is the same in content. */
 export function keyOf(value: unknown): string {
-  return JSON.stringify(value, (_key, each: unknown) =>
-    typeof each === "object" && each !== null && !Array.isArray(each)
-      ? Object.fromEntries(Object.entries(each).toSorted(([a], [b]) => (a < b ? -1 : 1)))
-      : each,
-  );
+  if (typeof value !== "object" || value === null) return JSON.stringify(value);
+  const key =
+    keys.get(value) ??
+    JSON.stringify(value, (_key, each: unknown) =>
+      typeof each === "object" && each !== null && !Array.isArray(each)
+        ? Object.fromEntries(Object.entries(each).toSorted(([a], [b]) => (a < b ? -1 : 1)))
+        : each,
+    );
+  keys.set(value, key);
+  return key;
 }
+
+const keys = new WeakMap<object, string>();

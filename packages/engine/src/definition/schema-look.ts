@@ -12,8 +12,8 @@ export interface Look {
   readonly root: unknown;
   readonly named: ReturnType<typeof namedIn>;
   readonly formats: Formats;
-  /** Whether there is time left for so many steps; one look at a schema takes `stepsOfLook`. */
-  pay(steps?: number): boolean;
+  /** Whether there is time left for what takes as long as so many looks at a schema. */
+  pay(looks?: number): boolean;
   /** Whether a text matches a pattern; undefined where that takes long, or is no pattern. */
   matches(pattern: string, text: string): boolean | undefined;
   isOfFormat(rule: FormatRule, text: string): boolean | undefined;
@@ -21,19 +21,20 @@ export interface Look {
 
 export function openLook(root: unknown, formats: Formats): Look {
   let left = maxLooks;
-  const pay = (steps = stepsOfLook): boolean => {
-    const looks = Math.ceil(steps / stepsOfLook);
+  const pay = (looks = 1): boolean => {
     if (looks >= left) return false;
     left -= looks;
     return true;
   };
+  const paySteps = (steps: number) => pay(Math.ceil(steps / stepsOfLook));
   return {
     root,
     named: namedIn(root),
     formats,
     pay,
-    matches: (pattern, text) => (pay(stepsOf(pattern, text)) ? isMatch(pattern, text) : undefined),
+    matches: (pattern, text) =>
+      paySteps(stepsOf(pattern, text)) ? isMatch(pattern, text) : undefined,
     // None takes longer than that.
-    isOfFormat: (rule, text) => (pay(text.length ** 2) ? formats.has(rule, text) : undefined),
+    isOfFormat: (rule, text) => (paySteps(text.length ** 2) ? formats.has(rule, text) : undefined),
   };
 }

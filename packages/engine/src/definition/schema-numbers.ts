@@ -13,9 +13,10 @@ import { keyOf } from "./schema-kinds.ts";
 import type { Kind } from "./schema-kinds.ts";
 import type { Inside, Said } from "./schema-together.ts";
 
-/** What bounds values of a type, the narrowest of each side. */
+/** What bounds values of a type or their sizes, the narrowest of each side. */
 export function boundsOfAll(said: readonly Said[], type: Kind["type"]): Bounds {
-  return said.reduce((soFar, { fields }) => narrowed(soFar, boundsOf(fields, type)), noBounds);
+  const bounds = type === "number" ? noBounds : { ...noBounds, low: { ...noBounds.low, at: 0 } };
+  return said.reduce((soFar, { fields }) => narrowed(soFar, boundsOf(fields, type)), bounds);
 }
 
 /** Whether there is anything between the bounds; why not is noted. */

@@ -50,6 +50,7 @@ export function countObjects(said: readonly Said[], inside: Inside): number {
 
   /** @param name Undefined: any that is mentioned nowhere. */
   function memberOf(name: string | undefined): readonly Place[] {
+    if (!inside.look.pay(said.length)) return [];
     return said.flatMap(({ fields, path, isNeeded }) =>
       memberSchemas(inside.look, fields, name)
         .filter(({ isSure }) => isSure)
@@ -104,16 +105,15 @@ function among(names: readonly string[], patterns: readonly string[]): object {
 /** Members that an object must have, be it since it has another one. */
 function requiredBy(said: readonly Said[]): ReadonlySet<string> {
   const required = new Set<string>();
+  const dependents = said
+    .flatMap(({ fields }) => [fields["dependentRequired"], fields["dependencies"]])
+    .filter((each) => each !== undefined)
+    .map(fieldsOf);
   const add = (names: unknown): void => {
     for (const name of itemsOf(names)) {
       if (typeof name !== "string" || required.has(name)) continue;
       required.add(name);
-      for (const { fields } of said) {
-        for (const key of ["dependentRequired", "dependencies"]) {
-          const dependent = fieldsOf(fields[key]);
-          if (Object.hasOwn(dependent, name)) add(dependent[name]);
-        }
-      }
+      for (const needed of dependents) if (Object.hasOwn(needed, name)) add(needed[name]);
     }
   };
   for (const { fields } of said) add(fields["required"]);

@@ -64,6 +64,7 @@ export function openOutcomes(look: Look): Outcomes {
   const mayEvaluateAll =
     ["additionalProperties", "unevaluatedProperties"].some((name) => named.names.has(name)) &&
     ["items", "unevaluatedItems"].some((name) => named.names.has(name));
+  const lists = new WeakMap<readonly unknown[], ReturnType<typeof listOf>>();
   let back: string | undefined;
   let depth = 0;
   return {
@@ -136,12 +137,19 @@ export function openOutcomes(look: Look): Outcomes {
   }
 
   function isAmong(values: readonly unknown[], kind: Kind): Outcome {
-    const keys = values.map(keyOf);
-    if (kind.key !== undefined) return outcomeOf(keys.includes(kind.key));
-    const mayBe = keys.some((key, index) => {
-      return !named.keys.has(key) && kindOf(values[index]).type === kind.type;
-    });
-    return mayBe ? open : fails;
+    const list = lists.get(values) ?? listOf(values);
+    lists.set(values, list);
+    if (kind.key !== undefined) return outcomeOf(list.keys.has(kind.key));
+    return list.otherTypes.has(kind.type) ? open : fails;
+  }
+
+  function listOf(values: readonly unknown[]) {
+    const others = values.filter((value) => !named.keys.has(keyOf(value)));
+    return {
+      keys: new Set(values.map(keyOf)),
+      /** Of those that are not looked at one by one. */
+      otherTypes: new Set(others.map((value) => kindOf(value).type)),
+    };
   }
 
   // Values that are named: all that is inside is known

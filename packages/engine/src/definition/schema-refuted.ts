@@ -1,6 +1,7 @@
 import type { Fields } from "./outline.ts";
 import { fieldsOf, itemsOf } from "./outline.ts";
-import { ofType, sayOf } from "./schema-keywords.ts";
+import { isAlwaysFit, ofType, sayOf } from "./schema-keywords.ts";
+import { keyOf } from "./schema-kinds.ts";
 import type { Kind } from "./schema-kinds.ts";
 import { fits } from "./schema-outcomes.ts";
 import { lookUp } from "./schema-references.ts";
@@ -45,7 +46,7 @@ function refuted(fields: Fields, kind: Kind, root: unknown): Alternatives | unde
   // No value that is not named fits these.
   if (ofType(fields, kind) !== fits || "const" in fields || "enum" in fields) return undefined;
   const keys = Object.keys(fields).filter(
-    (key) => key in applied || sayOf[kind.type].includes(key),
+    (key) => (key in applied || sayOf[kind.type].includes(key)) && !isIdle(key, fields, kind),
   );
   if (keys.length === 1 && plain.has(keys[0] ?? "")) return undefined;
   const found = keys.map((key) => {
@@ -54,6 +55,31 @@ function refuted(fields: Fields, kind: Kind, root: unknown): Alternatives | unde
   });
   return found.includes(undefined) ? undefined : found.flatMap((each) => each ?? []);
 }
+
+/** Whether nothing of the kind fails by the keyword. */
+function isIdle(key: string, fields: Fields, { type, isInteger }: Kind): boolean {
+  const value = fields[key];
+  if (key !== "format") return inner.has(key) && isAlwaysFit(value);
+  const isOfNumbers = numberFormats.has(value);
+  if (type === "string") return isOfNumbers;
+  return (
+    !isOfNumbers ||
+    value === "float" ||
+    value === "double" ||
+    (value === "int64" && isInteger === true)
+  );
+}
+
+const numberFormats: ReadonlySet<unknown> = new Set(["int32", "int64", "float", "double"]);
+
+/** Keywords of one schema for what is inside. */
+const inner: ReadonlySet<string> = new Set([
+  "items",
+  "additionalProperties",
+  "propertyNames",
+  "unevaluatedItems",
+  "unevaluatedProperties",
+]);
 
 type Refute = (value: unknown, fields: Fields, root: unknown) => Alternatives | undefined;
 
@@ -76,6 +102,14 @@ const applied: Readonly<Record<string, Refute>> = {
 const least = (key: string, at: unknown): Alternatives | undefined =>
   typeof at === "number" ? [[{ [key]: at }]] : undefined;
 
+function dependents(needed: unknown): Alternatives {
+  return Object.entries(fieldsOf(needed)).flatMap(([name, each]) =>
+    Array.isArray(each)
+      ? each.map((other) => [{ required: [name], properties: { [String(other)]: false } }])
+      : [[{ required: [name] }, not(each)]],
+  );
+}
+
 const ofKind: Readonly<Record<string, Refute>> = {
   minimum: (at) => [[{ exclusiveMaximum: at }]],
   maximum: (at) => [[{ exclusiveMinimum: at }]],
@@ -93,7 +127,7 @@ const ofKind: Readonly<Record<string, Refute>> = {
       { minItems: index + 1, prefixItems: [...all.slice(0, index).map(() => true), not(each)] },
     ]),
   items: (schema, { prefixItems }) =>
-    prefixItems === undefined ? [[{ contains: not(schema) }]] : undefined,
+    prefixItems === undefined ? [[{ contains: not(schema) }]] : [[{ minItems: 1 }]],
   contains: (schema, { minContains = 1, maxContains }) => [
     [{ contains: schema, minContains: 0, maxContains: Number(minContains) - 1 }],
     ...(maxContains === undefined
@@ -105,10 +139,35 @@ const ofKind: Readonly<Record<string, Refute>> = {
     Object.entries(fieldsOf(schemas)).map(([name, schema]) => [
       { required: [name], properties: { [name]: not(schema) } },
     ]),
-  dependentRequired: (needed) =>
-    Object.entries(fieldsOf(needed)).flatMap(([name, names]) =>
-      itemsOf(names).map((each) => [{ required: [name], properties: { [String(each)]: false } }]),
+  ...Object.fromEntries(
+    ["additionalProperties", "patternProperties", "propertyNames", "unevaluatedProperties"].map(
+      (key) => [key, () => [[{ minProperties: 1 }]]],
     ),
-  dependentSchemas: (schemas) =>
-    Object.entries(fieldsOf(schemas)).map(([name, each]) => [{ required: [name] }, not(each)]),
+  ),
+  unevaluatedItems: () => [[{ minItems: 1 }]],
+  ...Object.fromEntries(
+    ["dependentRequired", "dependentSchemas", "dependencies"].map((key) => [key, dependents]),
+  ),
 };
+
+/** Keywords that mean something else beside one another. */
+const groups: readonly (readonly string[])[] = [
+  ["properties", "patternProperties", "additionalProperties"],
+  ["prefixItems", "items"],
+  ["contains", "minContains", "maxContains"],
+  ["if", "then", "else"],
+];
+
+/** Whether all that a schema says is also among what others say. */
+export function isImplied(schema: unknown, fields: Fields): boolean {
+  if (typeof schema !== "object") return false;
+  const own = fieldsOf(schema);
+  if ("$id" in own) return false;
+  const isSame = (key: string): boolean =>
+    own[key] === fields[key] || keyOf(own[key]) === keyOf(fields[key]);
+  return Object.keys(own).every((key) => {
+    const group = groups.find((each) => each.includes(key)) ?? [key];
+    const isSaid = key in fields && !key.startsWith("unevaluated") && group.every(isSame);
+    return isSaid || isAlwaysFit({ [key]: own[key] });
+  });
+}

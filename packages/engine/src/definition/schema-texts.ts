@@ -1,21 +1,133 @@
-import { below } from "./outline.ts";
+import { NotWorkedOutError, openLanguage } from "./language.ts";
+import type { Language, Texts } from "./language.ts";
+import { below, fieldsOf } from "./outline.ts";
+import { readExpression } from "./regular-expression.ts";
 import { formatRuleOf } from "./schema-keywords.ts";
 import { boundsOfAll, isAnyLeft } from "./schema-numbers.ts";
 import type { Inside, Said } from "./schema-together.ts";
 
-/** At most how many texts that no schema names fit all that is said. */
-export function countTexts(said: readonly Said[], inside: Inside): number {
-  const bounds = boundsOfAll(said, "string");
-  if (!isAnyLeft(said, bounds, inside)) return 0;
-  for (const each of said) {
-    const rule = formatRuleOf(each.fields);
-    if (rule === undefined || !inside.look.formats.hasNone(rule)) continue;
-    inside.blame(
-      [each],
-      below(each.path, "format"),
-      `no text of the format ${rule.format} is within its limits`,
-    );
-    return 0;
+/** Steps that are taken at most to find out whether there is any text, and for all that is asked of one schema. */
+const maxSteps = 20_000;
+const maxStepsOfAll = 200_000;
+/** Texts that are longer are not left out where others are counted. */
+const maxLength = 100;
+
+/** What is said of a text. */
+interface Rule {
+  readonly pattern: string;
+  readonly ignoreCase?: boolean;
+  /** It must not match. */
+  readonly isNot: boolean;
+  /** Where it stands, and in words. */
+  readonly by: Said;
+  readonly key: string;
+  readonly words: string;
+}
+
+/** Counts the texts that no schema names, and that fit all that is said: at most so many, up to `most`. */
+export function openTexts(inside: Inside) {
+  const { formats, named, matches } = inside.look;
+  let left = maxStepsOfAll;
+  const known = new Map<string, number>();
+  return countTexts;
+
+  function countTexts(said: readonly Said[], most: number): number {
+    const bounds = boundsOfAll(said, "string");
+    if (!isAnyLeft(said, bounds, inside)) return 0;
+    for (const each of said) {
+      const rule = formatRuleOf(each.fields);
+      if (rule === undefined || !formats.hasNone(rule)) continue;
+      const why = `no text of the format ${rule.format} is within its limits`;
+      inside.blame([each], below(each.path, "format"), why);
+      return 0;
+    }
+    const rules = said.flatMap(rulesOf);
+    const [low, high] = [bounds.low.at, bounds.high.at];
+    if (rules.length === 0 && high > 0) return most;
+    const parts = rules.map(({ pattern, ignoreCase, isNot }) => [pattern, ignoreCase, isNot]);
+    const key = JSON.stringify([parts, low, high, most]);
+    const count = known.get(key) ?? countOf(rules, low, high, most);
+    known.set(key, count);
+    const [first] = rules;
+    if (count === 0 && first !== undefined) {
+      const size = [
+        ...(low > 0 ? [`${low} or more characters`] : []),
+        ...(high < Infinity ? [`${high} or fewer characters`] : []),
+      ];
+      const all = [...rules.map(({ words }) => words), ...size].join(", and ");
+      inside.blame(said, below(first.by.path, first.key), `no text has ${all}`);
+    }
+    return count;
   }
-  return Infinity;
+
+  function rulesOf(by: Said): readonly Rule[] {
+    const { pattern, format, not } = by.fields;
+    const rules: Rule[] = [];
+    if (typeof pattern === "string") {
+      rules.push({
+        pattern,
+        isNot: false,
+        by,
+        key: "pattern",
+        words: `the pattern ${JSON.stringify(pattern)}`,
+      });
+    }
+    const ofFormat = typeof format === "string" ? formats.patternOf(format) : undefined;
+    if (ofFormat !== undefined) {
+      rules.push({
+        ...ofFormat,
+        isNot: false,
+        by,
+        key: "format",
+        words: `the format ${JSON.stringify(format)}`,
+      });
+    }
+    const refused = fieldsOf(not)["pattern"];
+    if (typeof refused === "string" && Object.keys(fieldsOf(not)).length === 1) {
+      const words = `not the pattern ${JSON.stringify(refused)}`;
+      rules.push({ pattern: refused, isNot: true, by, key: "not", words });
+    }
+    return rules;
+  }
+
+  function countOf(rules: readonly Rule[], low: number, high: number, most: number): number {
+    if (left < maxSteps) return most;
+    const language = openLanguage(maxSteps);
+    try {
+      const sets = rules.map((rule) => setOf(rule, language));
+      const sized = language.sized(low, high);
+      const others = language.not(language.words(namedBeside(rules)));
+      return language.count(language.all([...sets, sized, others]), most);
+    } catch (error) {
+      if (error instanceof NotWorkedOutError) return most;
+      throw error;
+    } finally {
+      left -= language.steps();
+    }
+  }
+
+  /** Texts that are counted for themselves. */
+  function namedBeside(rules: readonly Rule[]): readonly string[] {
+    return [...named.keys]
+      .filter((key) => key.startsWith('"') && key.length < maxLength)
+      .map((key) => String(JSON.parse(key)))
+      .filter((text) =>
+        rules.every(
+          ({ pattern, key, isNot }) => key === "format" || matches(pattern, text) !== isNot,
+        ),
+      );
+  }
+}
+
+/** All texts, where it is not known which they are. */
+function setOf({ pattern, ignoreCase, isNot }: Rule, language: Language): Texts {
+  const expression = readExpression(pattern, ignoreCase);
+  if (expression === undefined) return language.every;
+  try {
+    const set = language.matching(expression);
+    return isNot ? language.not(set) : set;
+  } catch (error) {
+    if (error instanceof NotWorkedOutError) return language.every;
+    throw error;
+  }
 }

@@ -10,8 +10,8 @@ import { countObjects } from "./schema-objects.ts";
 import type { Outcomes } from "./schema-of-kind.ts";
 import { fits } from "./schema-outcomes.ts";
 import { decoded, lookUp } from "./schema-references.ts";
-import { not, openRefuted } from "./schema-refuted.ts";
-import { countTexts } from "./schema-texts.ts";
+import { isImplied, not, openRefuted } from "./schema-refuted.ts";
+import { openTexts } from "./schema-texts.ts";
 
 // Values that no schema names: whether there are any that all schemas fit which apply to the same value. What
 // there is to choose (`anyOf`, `oneOf`, `if`, `not`) is chosen in all ways; what then applies is looked at together.
@@ -71,6 +71,7 @@ export function openTogether(look: Look, outcomes: Outcomes) {
       if (said.every(({ isNeeded }) => isNeeded)) faults.set(path, why);
     },
   };
+  const countTexts = openTexts(inside);
   return { faults, rootFits };
 
   /**
@@ -155,8 +156,8 @@ export function openTogether(look: Look, outcomes: Outcomes) {
       0,
     );
     const choice = choices[at];
-    if (choice === undefined) return Math.min(countSaid(said, kind), most);
-    if (choice.length > 1 && countSaid(said, kind) === 0) return 0;
+    if (choice === undefined) return Math.min(countSaid(said, kind, most), most);
+    if (choice.length > 1 && countSaid(said, kind, 1) === 0) return 0;
     const rest = choices.filter((_, index) => index !== at);
     let found = 0;
     for (const places of choice) {
@@ -246,8 +247,10 @@ export function openTogether(look: Look, outcomes: Outcomes) {
   }
 
   /** At most how many values of a kind fit all that is said. */
-  function countSaid(said: readonly Said[], kind: Kind): number {
+  function countSaid(said: readonly Said[], kind: Kind, most: number): number {
     if (kind.key !== undefined) return 1;
+    if (!look.pay(said.length)) return most;
+    if (said.some((each) => isDenied(each, said))) return 0;
     const { fields = {} } =
       said.find(({ fields: { const: value, enum: values } }) => {
         return value !== undefined || values !== undefined;
@@ -264,9 +267,15 @@ export function openTogether(look: Look, outcomes: Outcomes) {
       ).length;
     }
     if (kind.type === "number") return countNumbers(said, kind, inside);
-    if (kind.type === "string") return countTexts(said, inside);
+    if (kind.type === "string") return countTexts(said, most);
     return kind.type === "array" ? countArrays(said, inside) : countObjects(said, inside);
   }
+}
+
+/** Whether the schema of its `not` is said as well. */
+function isDenied({ fields }: Said, said: readonly Said[]): boolean {
+  const { not: denied } = fields;
+  return denied !== undefined && said.some((each) => isImplied(denied, each.fields));
 }
 
 function isOfKind(value: unknown, { type, isInteger }: Kind): boolean {

@@ -1,0 +1,216 @@
+/** A regular expression, as far as it is one in the sense of the theory: nothing is remembered. */
+export type Expression =
+  | { readonly kind: "set"; readonly ranges: CharSet }
+  | { readonly kind: "sequence" | "choice"; readonly parts: readonly Expression[] }
+  | {
+      readonly kind: "repeat";
+      readonly part: Expression;
+      readonly min: number;
+      readonly max: number;
+    }
+  | { readonly kind: "start" | "end" }
+  | { readonly kind: "ahead" | "notAhead"; readonly part: Expression };
+
+/** Code points, from and to, in their order, with room between. */
+export type CharSet = readonly (readonly [from: number, to: number])[];
+
+export const lastChar = 0x10ffff;
+/** Any more are not read. */
+const maxLength = 4_000;
+
+/**
+ * Reads a pattern that the `u` flag accepts.
+ *
+ * @returns Undefined for what is not read: what is remembered, looked for behind, or a class by its name.
+ */
+export function readExpression(pattern: string, ignoreCase = false): Expression | undefined {
+  if (pattern.length > maxLength) return undefined;
+  const chars = Array.from(pattern);
+  let at = 0;
+  try {
+    const found = choice();
+    return at === chars.length ? found : undefined;
+  } catch (error) {
+    if (error instanceof NotReadError) return undefined;
+    throw error;
+  }
+
+  function take(text: string): boolean {
+    const isNext = chars.slice(at, at + text.length).join("") === text;
+    if (isNext) at += text.length;
+    return isNext;
+  }
+
+  function choice(): Expression {
+    const parts = [sequence()];
+    while (take("|")) parts.push(sequence());
+    return { kind: "choice", parts };
+  }
+
+  function sequence(): Expression {
+    const parts: Expression[] = [];
+    while (at < chars.length && chars[at] !== "|" && chars[at] !== ")") {
+      parts.push(repeated(single()));
+    }
+    return { kind: "sequence", parts };
+  }
+
+  function single(): Expression {
+    if (take("^")) return { kind: "start" };
+    if (take("$")) return { kind: "end" };
+    if (take("(?=")) return closed({ kind: "ahead", part: choice() });
+    if (take("(?!")) return closed({ kind: "notAhead", part: choice() });
+    if (take("(?:")) return closed(choice());
+    if (take("(")) return take("?") ? notRead() : closed(choice());
+    if (take(".")) return { kind: "set", ranges: others(lineEnds) };
+    if (take("[")) return { kind: "set", ranges: bracketed() };
+    return { kind: "set", ranges: inCase(take("\\") ? escaped() : one(next())) };
+  }
+
+  function closed(found: Expression): Expression {
+    return take(")") ? found : notRead();
+  }
+
+  function repeated(part: Expression): Expression {
+    const [min, max] = times() ?? [1, 1];
+    take("?");
+    return min === 1 && max === 1 ? part : { kind: "repeat", part, min, max };
+  }
+
+  function times(): readonly [number, number] | undefined {
+    if (take("*")) return [0, Infinity];
+    if (take("+")) return [1, Infinity];
+    if (take("?")) return [0, 1];
+    if (!take("{")) return undefined;
+    const min = digits();
+    const max = take(",") ? (chars[at] === "}" ? Infinity : digits()) : min;
+    return take("}") ? [min, max] : notRead();
+  }
+
+  function digits(): number {
+    let text = "";
+    while (/\d/.test(chars[at] ?? "")) text += next();
+    return text === "" ? notRead() : Number(text);
+  }
+
+  function bracketed(): CharSet {
+    const isOthers = take("^");
+    const ranges: CharSet[number][] = [];
+    while (!take("]")) {
+      const first = member();
+      const isRange = chars[at] === "-" && chars[at + 1] !== "]";
+      if (isRange) at += 1;
+      const last = isRange ? member() : first;
+      if (isRange) ranges.push([first[0]?.[0] ?? 0, last[0]?.[0] ?? 0]);
+      else ranges.push(...first);
+    }
+    const all = inCase(union(ranges));
+    return isOthers ? others(all) : all;
+  }
+
+  function member(): CharSet {
+    return take("\\") ? escaped() : one(next());
+  }
+
+  function next(): string {
+    const char = chars[at];
+    at += 1;
+    return char ?? notRead();
+  }
+
+  function escaped(): CharSet {
+    const char = next();
+    const named = classes[char] ?? classes[char.toLowerCase()];
+    if (named !== undefined) return char === char.toLowerCase() ? named : others(named);
+    const control = controls[char];
+    if (control !== undefined) return one(control);
+    if (char === "x") return code(2);
+    if (char === "u") {
+      if (!take("{")) return code(4);
+      const to = chars.indexOf("}", at);
+      const found = code(to - at);
+      at += 1;
+      return found;
+    }
+    return /[a-z\d]/i.test(char) ? notRead() : one(char);
+  }
+
+  function code(length: number): CharSet {
+    const text = chars.slice(at, at + length).join("");
+    at += length;
+    const found = Number.parseInt(text, 16);
+    // Two halves of one code point, each by its own escape.
+    if (Number.isNaN(found) || (found >= 0xd800 && found <= 0xdfff)) return notRead();
+    return [[found, found]];
+  }
+
+  /** With the other case of letters: those of ASCII alone have one in formats. */
+  function inCase(set: CharSet): CharSet {
+    if (!ignoreCase) return set;
+    const more = set.flatMap(([from, to]) => [
+      ...shifted(Math.max(from, 65), Math.min(to, 90), 32),
+      ...shifted(Math.max(from, 97), Math.min(to, 122), -32),
+    ]);
+    return union([...set, ...more]);
+  }
+}
+
+class NotReadError extends Error {}
+
+function notRead(): never {
+  throw new NotReadError();
+}
+
+function one(char: string): CharSet {
+  const code = char.codePointAt(0) ?? 0;
+  return [[code, code]];
+}
+
+function shifted(from: number, to: number, by: number): CharSet {
+  return from <= to ? [[from + by, to + by]] : [];
+}
+
+function union(ranges: CharSet): CharSet {
+  const all: [number, number][] = [];
+  for (const [from, to] of ranges.toSorted(([a], [b]) => a - b)) {
+    const last = all.at(-1);
+    if (last !== undefined && from <= last[1] + 1) last[1] = Math.max(last[1], to);
+    else all.push([from, to]);
+  }
+  return all;
+}
+
+function others(set: CharSet): CharSet {
+  const ends = [-1, ...set.map(([, to]) => to)];
+  return ends.flatMap((end, index): CharSet => {
+    const to = (set[index]?.[0] ?? lastChar + 1) - 1;
+    return end < to ? [[end + 1, to]] : [];
+  });
+}
+
+const setOf = (chars: string): CharSet => union(Array.from(chars).flatMap(one));
+
+const lineEnds = setOf("\n\r\u2028\u2029");
+
+const classes: Readonly<Record<string, CharSet>> = {
+  d: [[48, 57]],
+  w: [
+    [48, 57],
+    [65, 90],
+    [95, 95],
+    [97, 122],
+  ],
+  s: union([
+    ...setOf("\t\n\v\f\r \u00a0\u1680\u2028\u2029\u202f\u205f\u3000\ufeff"),
+    [0x2000, 0x200a],
+  ]),
+};
+
+const controls: Readonly<Record<string, string>> = {
+  n: "\n",
+  r: "\r",
+  t: "\t",
+  v: "\v",
+  f: "\f",
+  "0": "\0",
+};
