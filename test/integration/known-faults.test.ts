@@ -54,6 +54,31 @@ test("C04: an event older than the wait's lookback does not wake it, and a young
   expect(await settled(old)).toMatchObject({ status: "COMPLETED" });
 });
 
+test("what a task writes to its input, or to that of its instance, is seen by nothing that follows", async () => {
+  await register({
+    id: "meddled",
+    steps: [
+      {
+        stepId: "meddle",
+        type: "TASK",
+        taskId: "meddler",
+        transitions: {
+          conditions: [{ when: "input.amount > 100", to: "large" }],
+          default: "small",
+        },
+      },
+      { stepId: "large", type: "TASK", taskId: "echo" },
+      { stepId: "small", type: "TASK", taskId: "echo" },
+    ],
+  });
+
+  const id = await start({ workflowId: "meddled", input: { amount: 1 } });
+
+  const { output, state } = await settled(id);
+  expect(output).toEqual({ amount: 1 });
+  expect(Object.keys(state.steps)).toEqual(["meddle", "small"]);
+});
+
 test("C06: whichever of event and time-out loses a wait leaves nothing behind, however far off it was", async () => {
   await register({
     id: "c06",

@@ -56,6 +56,23 @@ test("what fails in being loaded is told by its name, and all that is wrong with
   );
 });
 
+test.each([
+  ["Array.prototype.toJSON", "Array.prototype.toJSON = function () { return String(this); };"],
+  ["Object.prototype.extend", "Object.prototype.extend = function () {};"],
+])(
+  "a module that sets %s is refused, since all that the worker stores would be wrong",
+  async (name, text) => {
+    const { tasks } = await load(`${name}.mjs`, `${text}\nexport const t = { id: "t", run() {} };`);
+    Reflect.deleteProperty(Object.prototype, "extend");
+    Reflect.deleteProperty(Array.prototype, "toJSON");
+
+    expect(tasks).toContain(`${name}.mjs: ${name} is`);
+    expect((await load("after.mjs", 'export const t = { id: "t", run() {} };')).tasks).toHaveLength(
+      1,
+    );
+  },
+);
+
 test("a task that takes the id of one that is built in is refused as such", () => {
   const run = async () => null;
 

@@ -1,6 +1,6 @@
 import { checkJson } from "@millrace/store";
 import { expect, test } from "vitest";
-import { failureOf, maxOutputBytes } from "../src/worker/run-attempt.ts";
+import { asJson, failureOf, maxOutputBytes } from "../src/worker/run-attempt.ts";
 
 const cyclic: Record<string, unknown> = {};
 cyclic["self"] = cyclic;
@@ -18,6 +18,29 @@ test.each<[string, unknown]>([
 
   expect(checkJson(failure)).toEqual([]);
   expect(JSON.stringify(failure).length).toBeLessThan(10_000);
+});
+
+test.each<[string, unknown]>([
+  ["a Map", new Map([[1, 2]])],
+  ["a Set", { tags: new Set(["a"]) }],
+  ["a promise", [Promise.resolve(1)]],
+  ["a Date without a time", { at: new Date(Number.NaN) }],
+  ["NaN", { n: Number.NaN }],
+])("a result with %s in it is refused, since nothing of it would be kept", (what, result) => {
+  expect(() => asJson(result)).toThrow(` is ${what}`);
+});
+
+test("what JSON keeps, by its own means or by those of a Map with members, is no fault", () => {
+  const at = new Date(0);
+  const shown = Object.assign(new Map(), { toJSON: () => [1] });
+
+  expect(asJson({ at, shown, none: null, empty: {}, list: [undefined] })).toEqual({
+    at: at.toISOString(),
+    shown: [1],
+    none: null,
+    empty: {},
+    list: [null],
+  });
 });
 
 test("an error's name, message and details are kept", () => {

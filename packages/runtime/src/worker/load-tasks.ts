@@ -33,7 +33,11 @@ export async function loadTasks(
   const tasks: Task[] = [];
   for (const file of files) {
     try {
+      const isChanged = changeToAllObjects() !== undefined;
       const found = await tasksOf(file);
+      const change = changeToAllObjects();
+      // Those that come after the one that did it are not to blame.
+      if (change !== undefined && !isChanged) throw new TaskFault(change);
       if (found.length === 0) warn(`${file}: ${noTask}`);
       tasks.push(...found);
     } catch (error) {
@@ -77,6 +81,21 @@ async function tasksOf(file: string): Promise<readonly Task[]> {
 }
 
 class TaskFault extends Error {}
+
+/**
+ * Some libraries of old change what every object of the process is. A worker writes what it decides as JSON,
+ * and goes through members with `for in`, as what it is built on does: it would store what is wrong, or nothing.
+ */
+function changeToAllObjects(): string | undefined {
+  for (const [type, { prototype }] of Object.entries({ Object, Array, String, Number, Boolean })) {
+    if ("toJSON" in prototype) return `${type}.prototype.toJSON is set, ${byItself}`;
+  }
+  const [added] = Object.keys(Object.prototype);
+  return added && `Object.prototype.${added} is added to all objects, ${byItself}`;
+}
+
+const byItself =
+  "by it or by what it imports, which breaks the worker; do without that, or run it in a process of its own";
 
 /** Helpers may be exported beside tasks; an object with a `run` and an `id` was meant as one. */
 function looksLikeTask(value: unknown): boolean {

@@ -1,3 +1,4 @@
+import { types } from "node:util";
 import { errorDetailsOf, errorMessageOf, errorNameOf, retryableOf } from "@millrace/sdk";
 import type { TaskContext, ValueSchema } from "@millrace/sdk";
 import type { Signal, TaskFailure } from "@millrace/engine";
@@ -109,15 +110,7 @@ function contextOf(held: Held, heartbeat: (progress?: Json) => void): TaskContex
     deliveries: step.deliveries,
     stepId: step.stepId,
     executionId,
-    instance: {
-      id: snapshot.id,
-      workflowId: snapshot.workflowId,
-      workflowVersion: snapshot.workflowVersion,
-      correlationId: snapshot.correlationId,
-      tenantId: snapshot.tenantId,
-      userId: snapshot.userId,
-      input: snapshot.input,
-    },
+    instance: instanceOf(snapshot),
     // Made for those who ask.
     get signal() {
       return held.abort.signal;
@@ -126,6 +119,23 @@ function contextOf(held: Held, heartbeat: (progress?: Json) => void): TaskContex
       return held.log();
     },
     heartbeat,
+  };
+}
+
+/** What follows is decided on the snapshot: of its input, too, a handler has a copy, where it asks. */
+function instanceOf(snapshot: Held["snapshot"]): TaskContext["instance"] {
+  const { id, workflowId, workflowVersion, correlationId, tenantId, userId } = snapshot;
+  let copy: { readonly input: Json } | undefined;
+  return {
+    id,
+    workflowId,
+    workflowVersion,
+    correlationId,
+    tenantId,
+    userId,
+    get input() {
+      return (copy ??= { input: structuredClone(snapshot.input) }).input;
+    },
   };
 }
 
@@ -165,7 +175,7 @@ function checked(
  *
  * @throws BadTaskValueError where a result has no exact JSON form, or is too large.
  */
-function asJson(result: unknown): Json {
+export function asJson(result: unknown): Json {
   const text = stringify(result) ?? "null";
   const bytes = Buffer.byteLength(text);
   if (bytes > maxOutputBytes) {
@@ -188,8 +198,8 @@ function stringify(result: unknown): string | undefined {
   let text: string | undefined;
   try {
     text = JSON.stringify(result) as string | undefined;
-    // A number that is none becomes null without a word; only then is each value looked at.
-    if (text?.includes("null") === true) JSON.stringify(result, refuseNonFinite);
+    // What JSON has no form for becomes null or {} without a word; only then is each value looked at.
+    if (text !== undefined && /null|\{\}/.test(text)) JSON.stringify(result, refuseLost);
   } catch (error) {
     throw notJson([error instanceof Error ? error.message : String(error)]);
   }
@@ -197,9 +207,22 @@ function stringify(result: unknown): string | undefined {
   return text;
 }
 
-function refuseNonFinite(key: string, value: unknown): unknown {
-  if (typeof value !== "number" || Number.isFinite(value)) return value;
-  throw new Error(`"${key}" is ${String(value)}`);
+/** As a replacer: `value` is what `toJSON` has made of the member of `this`. */
+function refuseLost(this: unknown, key: string, value: unknown): unknown {
+  const lost = lostAs(value) ?? lostAs((this as Record<string, unknown>)[key]);
+  if (lost === undefined) return value;
+  throw new Error(`${key === "" ? "the result" : `"${key}"`} is ${lost}`);
+}
+
+function lostAs(value: unknown): string | undefined {
+  if (typeof value === "number" && !Number.isFinite(value)) return String(value);
+  if (typeof value !== "object" || value === null || Object.keys(value).length > 0)
+    return undefined;
+  if (types.isMap(value)) return "a Map; return Object.fromEntries(it), or [...it]";
+  if (types.isSet(value)) return "a Set; return [...it]";
+  if (types.isPromise(value)) return "a promise that was not awaited";
+  if (types.isDate(value) && Number.isNaN(Number(value))) return "a Date without a time";
+  return undefined;
 }
 
 function notJson(faults: readonly string[]): BadTaskValueError {
