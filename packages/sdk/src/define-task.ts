@@ -1,4 +1,4 @@
-import type { RetryDocument } from "@millrace/contract";
+import { parseWith, RetryDocument } from "@millrace/contract";
 import type { TaskContext } from "./context.ts";
 
 export interface ValueIssue {
@@ -54,12 +54,15 @@ export function isTask(value: unknown): value is Task {
 /** Why a value is no task, in words for its author; `undefined` when it is one. */
 export function taskFault(value: unknown): string | undefined {
   if (typeof value !== "object" || value === null) return "a task is an object { id, run }";
-  const { id, run, input, output } = value as Partial<Record<keyof Task, unknown>>;
+  const { id, run, input, output, retry } = value as Partial<Record<keyof Task, unknown>>;
   if (typeof id !== "string" || id === "") return 'a task has a non-empty string "id"';
   if (typeof run !== "function") return `task ${id}: "run" must be a function`;
   if (!isSchema(input)) return `task ${id}: "input" must be a schema with a safeParse method`;
   if (!isSchema(output)) return `task ${id}: "output" must be a schema with a safeParse method`;
-  return undefined;
+  const problems = retry === undefined ? [] : (parseWith(RetryDocument, retry).problems ?? []);
+  if (problems.length === 0) return undefined;
+  const faults = problems.map(({ path, message }) => `"retry${path}": ${message}`);
+  return `task ${id}: ${faults.join("; ")}`;
 }
 
 function isSchema(value: unknown): boolean {

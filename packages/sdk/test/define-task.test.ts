@@ -50,6 +50,15 @@ describe("defineTask", () => {
     [{ id: "t" }, 'task t: "run" must be a function'],
     [{ id: "t", run, input: {} }, 'task t: "input" must be a schema with a safeParse method'],
     [{ id: "t", run, output: 1 }, 'task t: "output" must be a schema with a safeParse method'],
+    [{ id: "t", run, retry: 5 }, 'task t: "retry": expected an object, got the number 5'],
+    [
+      { id: "t", run, retry: { maxAttempts: "many", maxAttempt: 1 } },
+      'task t: "retry/maxAttempts": expected a number, got a string; "retry/maxAttempt": a retry policy has no field "maxAttempt"; did you mean "maxAttempts"?',
+    ],
+    [
+      { id: "t", run, retry: { maxAttempts: 3n } },
+      'task t: "retry/maxAttempts": expected a number, got a bigint',
+    ],
     [null, "a task is an object { id, run }"],
     ["t", "a task is an object { id, run }"],
   ])("says why a value is no task: %#", (value, fault) => {
