@@ -307,12 +307,23 @@ test("what nobody can make good is tried less and less often, and keeps nobody f
     due_clock = 'timeout', due_at = now() - case when instance_id = ${kept.snapshot.id}
       then interval '1 minute' else interval '1 hour' end`.execute(db);
   await sql`delete from workflow_definitions where id = 'lost'`.execute(db);
+  await sql`insert into timers
+      (tenant_id, instance_id, path, iteration, kind, attempt, due_at, look_at)
+    select tenant_id, id, '', 0, 'timeout', 1, now() - interval '1 hour', now()
+    from workflow_instances where workflow_id = 'lost' limit 1`.execute(db);
 
   stopScheduler = (await runScheduler(services)).close;
   await eventually("the end of the attempt", async () => {
     const { rows: steps } = await sql<{ status: string }>`select status from step_executions
       where instance_id = ${kept.snapshot.id}`.execute(db);
     return steps[0]?.status === "RETRYING";
+  });
+  await eventually("the timer of one that is lost, put off for long", async () => {
+    const { rows: timers } = await sql`select 1 from timers
+      where look_at between now() + interval '5 minutes' and now() + interval '10 minutes'`.execute(
+      db,
+    );
+    return timers.length === 1;
   });
 
   expect(await metric("millrace_reconciler_repaired_total", "attempts")).toBe(1);

@@ -188,7 +188,7 @@ function definitionText({
   const instead = isUndoing
     ? "its compensation step has a dead letter after five runs that come to nothing, and discarding that ends the compensation"
     : "give the instance up by a cancel with shouldCompensate false (millrace cancel --no-compensate)";
-  return `The definition of the instance, version ${workflowVersion} of workflow ${workflowId}, is not stored any more: nothing can be decided without it. Restore it from a backup, or ${instead}.`;
+  return `The definition of the instance, version ${workflowVersion} of workflow ${workflowId}, is not stored any more: nothing can be decided without it. Restore it from a backup: it is tried again then, within 10 min. Or ${instead}.`;
 }
 
 const missingTexts = {
@@ -278,7 +278,7 @@ function aloneText(reason: ReasonOf<"QUEUED_ALONE">): string {
 }
 
 function suspicionOf({ deaths, handOvers }: ReasonOf<"QUEUED_ALONE">): string {
-  const died = `${deaths} workers have died under it`;
+  const died = `${deaths} of its runs have come to no end, as they do when workers die under it`;
   const ended = `its workers were asked to end soon after it had begun, ${handOvers} times in a row`;
   return deaths < leastOfSuspects.lapses ? ended : died;
 }

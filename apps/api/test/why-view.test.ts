@@ -41,7 +41,7 @@ test("a step that waits to run alone says why, and what there is to run it", () 
   const { message, ...facts } = reasonOf(alone);
 
   expect(message).toBe(
-    "Step charge is queued on default to run alone, in a process of its own, since 3 workers have died under it. The live worker that can take it has at most 2 such processes, of which 1 is taken.",
+    "Step charge is queued on default to run alone, in a process of its own, since 3 of its runs have come to no end, as they do when workers die under it. The live worker that can take it has at most 2 such processes, of which 1 is taken.",
   );
   expect(facts).toEqual({ ...alone, since: "2026-03-01T12:00:00.000Z" });
 });

@@ -125,7 +125,10 @@ export const WhyReasonView = z
     deaths: z
       .int()
       .optional()
-      .meta({ description: "QUEUED_ALONE: workers that have died under it in this attempt" }),
+      .meta({
+        description:
+          "QUEUED_ALONE: runs of this attempt that came to no end: workers died under it, or could not carry it through",
+      }),
     handOvers: z.int().optional().meta({
       description:
         "QUEUED_ALONE: how often in a row its worker was asked to end soon after it had begun",

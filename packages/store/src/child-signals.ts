@@ -95,7 +95,7 @@ const leftSignals = prepared(
     order by k.look_at
     limit $1
     for update skip locked)
-  update child_signals k set look_at = statement_timestamp() + ${lookAgain}
+  update child_signals k set look_at = statement_timestamp() + ${lookAgain("k.sent_at")}
   from due x
   where k.tenant_id = x.tenant_id and k.instance_id = x.instance_id and k.kind = x.kind
     and k.child_id = x.child_id and k.sent_version = x.sent_version

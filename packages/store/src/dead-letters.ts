@@ -55,6 +55,15 @@ export const lapseOf = `jsonb_build_array(jsonb_build_object(
       'lastBeatAt', w.beat_at, 'foundAt', statement_timestamp(),
       'rssBytes', w.rss_bytes, 'exit', coalesce(w.exit, substr(s.blocked, ${failedRun.length + 1}))))`;
 
+/** Deliveries with the exits that are known by now. @param workers A table of `id` and `exit`. */
+export function withExits(deliveries: string, workers: string): string {
+  return `(
+      select jsonb_agg(case when e.exit is null or l.delivery ->> 'exit' is not null then l.delivery
+        else l.delivery || jsonb_build_object('exit', e.exit) end order by l.place)
+      from jsonb_array_elements(${deliveries}) with ordinality l (delivery, place)
+      left join ${workers} e on e.id = (l.delivery ->> 'workerId')::uuid)`;
+}
+
 export interface DeadLetterFilter {
   /** Absent: whatever became of them. */
   readonly status?: DeadLetterStatus | undefined;

@@ -152,7 +152,13 @@ export { blockedTasks, heldCounts, instanceFigures, queueFigures } from "./stats
 export type { QueueFigures, StatsWindow, StatusFigures } from "./stats.ts";
 export type { Db } from "./statement.ts";
 export type { Database } from "./tables.ts";
-export { deleteTimer, nextTimerDue, takeDueTimers, takeDueTimersOf } from "./timers.ts";
+export {
+  deleteTimer,
+  nextTimerDue,
+  putOffTimers,
+  takeDueTimers,
+  takeDueTimersOf,
+} from "./timers.ts";
 export type { DueTimer } from "./timers.ts";
 export { findWaits, listenerShapes, markMatched, matchPast, takeOne } from "./waits.ts";
 export type {

@@ -119,6 +119,32 @@ function hold(holdMs: string): string {
 }
 
 /**
+ * Timers that nobody can fire as things stand are looked at less and less often: after a pause as long as they
+ * are late, 10 min at most.
+ */
+export async function putOffTimers(db: Db, timers: readonly DueTimer[]): Promise<void> {
+  await run(db, putOff, placeSource.values(timers));
+}
+
+const placeSource = rowSource<DueTimer>({
+  tenant_id: { type: "text", of: ({ tenantId }) => tenantId },
+  instance_id: { type: "uuid", of: ({ instanceId }) => instanceId },
+  path: { type: "text", of: ({ path }) => path },
+  iteration: { type: "integer", of: ({ iteration }) => iteration },
+  kind: { type: "text", of: ({ kind }) => kind },
+});
+
+const putOff = prepared(
+  "put_off_timers",
+  `update timers t
+  set look_at = statement_timestamp()
+    + least(greatest(statement_timestamp() - t.due_at, interval '5 s'), interval '10 min')
+  from ${placeSource.from("x", 1)}
+  where t.tenant_id = x.tenant_id and t.instance_id = x.instance_id and t.path = x.path
+    and t.iteration = x.iteration and t.kind = x.kind and t.look_at < 'infinity'`,
+);
+
+/**
  * When the next look is worth it; undefined while there are no timers, or only such as a pause holds.
  * Never before it is due.
  */

@@ -106,8 +106,10 @@ const unstarted = prepared(
   where c.started_at is null`,
 );
 
-/** Between two looks at what cannot be finished now. */
-export const lookAgain = "interval '10 s'";
+/** Between two looks at what cannot be finished now: a sixtieth of its age, 10 s at least, 60 s at most. */
+export function lookAgain(since: string): string {
+  return `least(greatest((statement_timestamp() - ${since}) / 60, interval '10 s'), interval '60 s')`;
+}
 
 const leftUnstarted = prepared(
   "left_unstarted_children",
@@ -118,7 +120,7 @@ const leftUnstarted = prepared(
     limit $1
     for update skip locked),
   taken as (
-    update children c set look_at = statement_timestamp() + ${lookAgain}
+    update children c set look_at = statement_timestamp() + ${lookAgain("c.requested_at")}
     from due x
     where c.tenant_id = x.tenant_id and c.instance_id = x.instance_id and c.path = x.path
       and c.iteration = x.iteration and c.attempt = x.attempt

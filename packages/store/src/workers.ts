@@ -1,5 +1,6 @@
 import pg from "pg";
 import { pulse, staleBeatMs } from "./beat.ts";
+import { withExits } from "./dead-letters.ts";
 import { prepared, run, type Db } from "./statement.ts";
 
 /** Worker processes. One that beats is alive; what others hold may be taken over. */
@@ -100,9 +101,18 @@ export async function noteWorkerExit(
 }
 
 /** Process ids come again: an entry that has been silent for long is another one's. */
-const noteExit = `update workers set exit = $3
+const noteExit = noted(`update workers set exit = $3
   where host = $1 and pid = $2 and exit is null
-    and beat_at > clock_timestamp() - interval '1 minute'`;
+    and beat_at > clock_timestamp() - interval '1 minute'`);
+
+/** A step may have been given up before its worker's end is known: its dead letter says it then, too. */
+function noted(update: string): string {
+  return `with noted as (${update} returning id, exit)
+  update dead_letters d set deliveries = ${withExits("d.deliveries", "noted")}
+  from noted n
+  where d.status = 'OPEN' and d.created_at > clock_timestamp() - interval '1 minute'
+    and d.deliveries @> jsonb_build_array(jsonb_build_object('workerId', n.id, 'exit', null))`;
+}
 
 /**
  * For whoever has started the process and has seen it end: what it held is taken over at once, and not
@@ -121,8 +131,8 @@ export interface WorkerDeath {
 
 const noteOf = prepared(
   "note_death",
-  `update workers set exit = $2, rss_bytes = greatest(rss_bytes, $3::bigint)
-  where id = $1 and exit is null`,
+  noted(`update workers set exit = $2, rss_bytes = greatest(rss_bytes, $3::bigint)
+  where id = $1 and exit is null`),
 );
 
 /** What is said of an entry whose process has not died, and has another one now. */

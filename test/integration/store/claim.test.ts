@@ -263,6 +263,11 @@ test("a worker whose process is known to have ended is dead at once, whatever it
   await claimedBy(alive);
 
   await sql`update workers set rss_bytes = 50 where id = ${dead}`.execute(db);
+  await sql`insert into dead_letters (tenant_id, instance_id, workflow_id, workflow_version, path,
+      iteration, step_id, attempt, error, deliveries, status, created_at)
+    values ('default', ${snapshot.id}, 'w', 1, 'a', 1, 'a', 1, '{}', json_build_array(
+      json_build_object('workerId', ${alive}::text, 'exit', null),
+      json_build_object('workerId', ${dead}::text, 'exit', null)), 'OPEN', now())`.execute(db);
   await noteDeath(db, dead, { exit: "SIGSEGV", peakBytes: 5_000_000_000 });
   const lapsed = await takeLapsedSteps(db, { lapseMs: 4_000, mostDeliveries: 5, limit: 10 });
 
@@ -271,6 +276,9 @@ test("a worker whose process is known to have ended is dead at once, whatever it
     select lapse_log -> 0 -> 'exit' as exit, lapse_log -> 0 -> 'rssBytes' as bytes
     from step_executions where instance_id = ${snapshot.id}`.execute(db);
   expect(log.rows).toEqual([{ exit: "SIGSEGV", bytes: 5_000_000_000 }]);
+  const letters = await sql`select jsonb_path_query_array(deliveries, '$[*].exit') as exits
+    from dead_letters where instance_id = ${snapshot.id}`.execute(db);
+  expect(letters.rows).toEqual([{ exits: [null, "SIGSEGV"] }]);
 });
 
 test("workers that were only silent, and have gone on, are no deaths", async () => {

@@ -105,13 +105,15 @@ function checkTimer(
   return { code: "TIMER_OVERDUE", message: `${name} is due since ${dueAt.toISOString()}`, where };
 }
 
-/** A scheduler that takes a due timer has it looked at again so much later. */
+/** A scheduler that takes a due timer has it looked at again so much later; in vain, as much as it is late. */
 const takenMs = 5_000;
+const longestPutOffMs = 600_000;
 
 /** When a timer is looked at that would be overlooked until then. */
 function lateLook({ dueAt, lookAt }: TimerEvidence, now: Date): Date | undefined {
   if (lookAt === null) return undefined;
-  const latest = Math.max(dueAt.getTime(), now.getTime() + takenMs) + skewMs;
+  const lateBy = Math.min(now.getTime() - dueAt.getTime(), longestPutOffMs);
+  const latest = Math.max(dueAt.getTime(), now.getTime() + Math.max(takenMs, lateBy)) + skewMs;
   return lookAt.getTime() > latest ? lookAt : undefined;
 }
 

@@ -1,8 +1,14 @@
 import type { Signal } from "@millrace/engine";
-import { deleteTimer, nextTimerDue, takeDueTimers, takeDueTimersOf } from "@millrace/store";
+import {
+  deleteTimer,
+  nextTimerDue,
+  putOffTimers,
+  takeDueTimers,
+  takeDueTimersOf,
+} from "@millrace/store";
 import type { DueTimer } from "@millrace/store";
 import { advance } from "../advance.ts";
-import { InstanceNotFoundError } from "../errors.ts";
+import { InstanceNotFoundError, WorkflowNotFoundError } from "../errors.ts";
 import { signalsOf } from "../events/inbox.ts";
 import { lookBack, takesWaits } from "../events/look-back.ts";
 import { resumeByTimer } from "../instances/pause-instance.ts";
@@ -126,6 +132,8 @@ async function tryToFire(
     if (error instanceof InstanceNotFoundError) return dropAll(services, timers);
     const [{ instanceId }] = timers as [DueTimer];
     services.log.warn({ err: error, instanceId }, "timer not fired; it is tried again");
+    // Until it is restored nobody can decide what follows.
+    if (error instanceof WorkflowNotFoundError) await putOffTimers(services.database.db, timers);
   }
 }
 

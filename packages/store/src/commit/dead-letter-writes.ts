@@ -1,8 +1,10 @@
-import { lapseOf } from "../dead-letters.ts";
+import { lapseOf, withExits } from "../dead-letters.ts";
 import { jsonText } from "../json.ts";
 import type { Draft } from "./draft.ts";
 import { isWritten, ownedSource, placeColumns, samePlace } from "./parameters.ts";
 import type { From } from "./parameters.ts";
+
+const lapses = `coalesce(s.lapse_log, '[]') || ${lapseOf}`;
 
 /** With what is known of the workers: of those before from the row, of the last one from its beat. */
 export function insertDeadLetters(from: From): string {
@@ -10,7 +12,7 @@ export function insertDeadLetters(from: From): string {
     insert into dead_letters (tenant_id, instance_id, workflow_id, workflow_version, path, iteration,
       step_id, task_id, attempt, error, deliveries, status, created_at)
     select s.tenant_id, s.instance_id, x.workflow_id, x.workflow_version, s.path, s.iteration,
-      s.step_id, s.task_id, x.attempt, x.error, coalesce(s.lapse_log, '[]') || ${lapseOf}, 'OPEN', x.at
+      s.step_id, s.task_id, x.attempt, x.error, ${withExits(lapses, "workers")}, 'OPEN', x.at
     from ${from("x")}
     join step_executions s on ${samePlace("s", from)}
     left join workers w on w.id = s.worker_id
