@@ -51,7 +51,7 @@ test.concurrent.each(damages.filter((damage) => !isAmongAll(damage)))("$name: $c
 test.each(damages.filter(isAmongAll))("$name: $codes", isFound);
 
 async function isFound(damage: Damage): Promise<void> {
-  const { sql, codes, says = [], isRepaired } = damage;
+  const { sql, codes, isAll, says = [], isRepaired } = damage;
   const id = instances.get(damage) ?? "";
   expect((await check(id)).findings).toEqual([]);
 
@@ -60,6 +60,7 @@ async function isFound(damage: Damage): Promise<void> {
   const { after } = await repair(id);
 
   expect(codesOf(found)).toEqual(expect.arrayContaining([...codes]));
+  if (isAll) expect(new Set(codesOf(found))).toEqual(new Set(codes));
   expect(found.ok).toBe(false);
   const messages = found.findings.map(({ message }) => message).join("\n");
   expect(says.filter((each) => !messages.includes(each))).toEqual([]);

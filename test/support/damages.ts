@@ -109,6 +109,8 @@ export interface Damage {
   /** `$1` is the instance. */
   readonly sql: readonly string[];
   readonly codes: readonly ConsistencyCode[];
+  /** Nothing else is found. */
+  readonly isAll?: true;
   /** What the messages must name. */
   readonly says?: readonly string[];
   readonly isRepaired: boolean;
@@ -617,6 +619,22 @@ export const damages: readonly Damage[] = [
     isRepaired: true,
   },
   history("the changes of a commit are none", "changes = 'null'", "HISTORY_DIFFERS", true),
+  {
+    ...history("a commit came a day before", "at = at - interval '1 day'", "TIMES_DISAGREE", false),
+    isAll: true,
+  },
+  {
+    ...history("a commit came a day after", "at = at + interval '1 day'", "TIMES_DISAGREE", false),
+    isAll: true,
+  },
+  {
+    name: "the first commit came before the instance",
+    of: "wait",
+    sql: ["update history set at = at - interval '1 day' where instance_id = $1 and version = 1"],
+    codes: ["TIMES_DISAGREE"],
+    isAll: true,
+    isRepaired: false,
+  },
   history("the entries of a commit are gone", "entries = '[]'", "HISTORY_DIFFERS", true),
   history("the entries of a commit are none", `entries = '{"a":1}'`, "HISTORY_DIFFERS", true),
   history("the signals of a commit are none", "signals = '7'", "REPLAY_DIFFERS", false),

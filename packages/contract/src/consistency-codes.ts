@@ -76,7 +76,8 @@ export const CONSISTENCY_CODES = {
     severity: "WARNING",
     meaning: "times are in the future, or not those of the history, or not in its order",
     repair: "those that the history knows are written again",
-    advice: "check the clocks of the hosts and of the database",
+    advice:
+      "check the clocks of the hosts and of the database; the time of a commit has no copy: restore its row from a backup where they were right",
   },
   PROGRESS_DIFFERS: {
     severity: "WARNING",

@@ -122,13 +122,10 @@ export const WhyReasonView = z
       description:
         "DAMAGED: what the instance waits for by its own account, and no row says; ANY: nothing that is known",
     }),
-    deaths: z
-      .int()
-      .optional()
-      .meta({
-        description:
-          "QUEUED_ALONE: runs of this attempt that came to no end: workers died under it, or could not carry it through",
-      }),
+    deaths: z.int().optional().meta({
+      description:
+        "QUEUED_ALONE: runs of this attempt that came to no end: workers died under it, or could not carry it through",
+    }),
     handOvers: z.int().optional().meta({
       description:
         "QUEUED_ALONE: how often in a row its worker was asked to end soon after it had begun",

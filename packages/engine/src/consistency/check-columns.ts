@@ -1,6 +1,6 @@
 import type { Truth } from "./check-history.ts";
 import type { Evidence, Finding, ReplayedStep, StepEvidence } from "./evidence.ts";
-import { lateMs, skewMs } from "./late.ts";
+import { lateMs, skewMs, timesOutOfOrder } from "./late.ts";
 import { placeText } from "./place-text.ts";
 import { sameStored } from "./same.ts";
 
@@ -84,12 +84,9 @@ function checkCreated(
 }
 
 /** Of the instance: when it was last written, and since when it has its status. */
-export function checkInstanceTimes({
-  statusAt,
-  updatedAt,
-  version,
-  history = [],
-}: Evidence): readonly Finding[] {
+export function checkInstanceTimes(evidence: Evidence): readonly Finding[] {
+  const { statusAt, updatedAt, version, history = [] } = evidence;
+  if (timesOutOfOrder(evidence).length > 0) return [];
   const last = history.at(-1);
   const change = history.findLast((commit, index) => index === 0 || isStatusChange(commit.changes));
   if (last?.version !== version || change === undefined) return [];

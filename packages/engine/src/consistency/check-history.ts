@@ -1,5 +1,6 @@
 import type { Snapshot } from "../state/snapshot.ts";
 import type { Evidence, Finding, MadeCommit, Repair } from "./evidence.ts";
+import { timesOutOfOrder } from "./late.ts";
 import { applyHistory, replay } from "./replay.ts";
 import type { Replay, Replayed } from "./replay.ts";
 import { sameStored } from "./same.ts";
@@ -68,13 +69,10 @@ export function* checkHistory(evidence: Evidence): Generator<void, CheckedHistor
   };
 }
 
-function* replayOf({
-  definition,
-  identity,
-  history = [],
-  steps,
-}: Evidence): Generator<void, Replay | undefined, void> {
-  if (definition === undefined) return undefined;
+/** Not by times that cannot be right: deadlines and the rest would follow from them. */
+function* replayOf(evidence: Evidence): Generator<void, Replay | undefined, void> {
+  const { definition, identity, history = [], steps } = evidence;
+  if (definition === undefined || timesOutOfOrder(evidence).length > 0) return undefined;
   const outputs = new Map(steps.map((row) => [`${row.path}#${row.iteration}`, row.output]));
   return yield* replay(definition, identity, history, (key) => outputs.get(key) ?? null);
 }

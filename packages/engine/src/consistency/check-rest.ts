@@ -5,14 +5,12 @@ import { executionKey, isSettled } from "../state/snapshot.ts";
 import { isStepSettled } from "../state/status.ts";
 import type { Truth } from "./check-history.ts";
 import type { Evidence, Finding } from "./evidence.ts";
-import { lateMs, skewMs } from "./late.ts";
+import { lateMs, skewMs, timesOutOfOrder } from "./late.ts";
 import { placeText } from "./place-text.ts";
 
 /** Times in the order in which things happen, and none in the future. */
-export function checkTimes(
-  { now, history = [], steps }: Evidence,
-  { snapshot }: Truth,
-): readonly Finding[] {
+export function checkTimes(evidence: Evidence, { snapshot }: Truth): readonly Finding[] {
+  const { now, steps, bornAt } = evidence;
   if (snapshot === undefined) return [];
   const findings: Finding[] = [];
   const inOrder = (what: string, where: Finding["where"], ...times: readonly (Date | null)[]) => {
@@ -41,10 +39,12 @@ export function checkTimes(
     const what = `${place} was started and completed at`;
     inOrder(what, { path, iteration }, row.startedAt, row.completedAt);
   }
-  history.forEach(({ version, at }, index) => {
-    const before = history[index - 1]?.at ?? null;
-    inOrder(`versions ${version - 1} and ${version} were committed at`, { version }, before, at);
-  });
+  for (const { version, before, at } of timesOutOfOrder(evidence)) {
+    const first =
+      before === null ? "the instance was created" : `version ${version - 1} was committed`;
+    const message = `${first} at ${(before ?? bornAt).toISOString()}, and version ${version} at ${at.toISOString()}: its steps are not held against the history`;
+    findings.push({ code: "TIMES_DISAGREE", message, where: { version } });
+  }
   return findings;
 }
 
