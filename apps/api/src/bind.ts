@@ -114,14 +114,14 @@ export function bindRuntime(services: Services): Runtime {
         ),
       );
     },
-    readInstance: (caller, instanceId) =>
+    readInstance: (caller, instanceId, outputsOf) =>
       forOwner(services, caller, instanceId, async ({ tenantId }) => {
-        const read = await readInstance(db, { tenantId, instanceId });
+        const read = await readInstance(db, { tenantId, instanceId }, outputsOf);
         return read === undefined ? notThere(instanceId) : viewOf(read);
       }).catch(undefinedIfNotThere),
-    waitUntilSettled: (caller, id, timeoutMs, signal) =>
+    waitUntilSettled: (caller, id, options) =>
       forOwner(services, caller, id, async (owner) =>
-        viewOf(await waitUntilSettled(services, owner, id, timeoutMs, signal)),
+        viewOf(await waitUntilSettled(services, owner, id, options)),
       ),
     async listInstances({ tenantId }, query, variables) {
       const { limit = DEFAULT_PAGE_SIZE, cursor, order } = query;

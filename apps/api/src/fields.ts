@@ -25,3 +25,18 @@ function copy(from: object, to: Record<string, unknown>, path: readonly string[]
   to[key] = inner;
   copy(value, inner, rest);
 }
+
+/** The steps whose outputs belong to these parts; undefined: all of them. */
+export function outputsIn(fields: readonly string[] | undefined): readonly string[] | undefined {
+  const steps = new Set<string>();
+  for (const field of fields ?? ["state"]) {
+    const [part = "", of = "steps", step, column = "output"] = field.split(".");
+    if (!(part === "state" || part === "compensation") || of !== "steps" || column !== "output") {
+      continue;
+    }
+    // Of an item it is the path that names it.
+    if (step === undefined || step.includes("[")) return undefined;
+    steps.add(step);
+  }
+  return [...steps];
+}

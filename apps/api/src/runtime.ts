@@ -104,13 +104,21 @@ export interface Runtime extends ScheduleCalls {
     requests: readonly StartInstanceRequest[],
     idempotencyKeys: readonly (string | undefined)[],
   ): Promise<readonly Outcome<{ readonly instance: InstanceView; readonly replayed: boolean }>[]>;
-  readInstance(caller: Caller, id: string): Promise<InstanceView | undefined>;
+  /** @param outputsOf Steps whose outputs are read; undefined: those of all. */
+  readInstance(
+    caller: Caller,
+    id: string,
+    outputsOf?: readonly string[],
+  ): Promise<InstanceView | undefined>;
   /** The instance once it has settled, or as it is when the time is up or `signal` is aborted. */
   waitUntilSettled(
     caller: Caller,
     id: string,
-    timeoutMs: number,
-    signal: AbortSignal,
+    options: {
+      readonly timeoutMs: number;
+      readonly signal: AbortSignal;
+      readonly outputsOf: readonly string[] | undefined;
+    },
   ): Promise<InstanceView>;
   listInstances(
     caller: Caller,

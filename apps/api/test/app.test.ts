@@ -367,6 +367,23 @@ test("fields answers the parts that are asked for, in the whole's shape", async 
   });
 });
 
+test.each([
+  ["status,state.variables,state.steps.a.status,compensation.plan", []],
+  ["state.steps.a.output.n,state.steps.b,compensation.steps.undo.output", ["a", "b", "undo"]],
+  ["state.steps.a,state.steps", undefined],
+  ["compensation", undefined],
+  ["state.steps.map[1].output", undefined],
+])(
+  "of the outputs of steps only those are read that are among the fields: %s",
+  async (fields, read) => {
+    app = await createFakeApp();
+
+    await app.http.inject({ url: `/v1/instances/${ID}?fields=${fields}` });
+
+    expect(app.calls.at(-1)?.args).toEqual([ID, read]);
+  },
+);
+
 test("a list takes the contract's filters, those on variables too", async () => {
   app = await createFakeApp();
 
@@ -438,7 +455,7 @@ test("a long poll that waits answers at once when the process is asked to end", 
     onAsked = resolve;
   });
   app = await createFakeApp({
-    waitUntilSettled: (_caller, _id, _timeoutMs, signal) =>
+    waitUntilSettled: (_caller, _id, { signal }) =>
       new Promise((resolve) => {
         signal.addEventListener("abort", () => resolve(view({ version: 9 })));
         onAsked();
@@ -459,7 +476,7 @@ test("a long poll that waits answers at once when the process is asked to end", 
 test("whoever hangs up while waiting is not waited for", async () => {
   let aborted = false;
   app = await createFakeApp({
-    waitUntilSettled: (_caller, _id, _timeoutMs, signal) =>
+    waitUntilSettled: (_caller, _id, { signal }) =>
       new Promise((resolve) =>
         signal.addEventListener("abort", () => {
           aborted = true;

@@ -10,8 +10,9 @@ import { keyName, keySource } from "./load.ts";
 import { failedItems, latestPaths, liveItems, shownPaths } from "./shown-steps.ts";
 import { prepared, run } from "./statement.ts";
 import type { Db } from "./statement.ts";
-import { childPlaceOf, stepColumns, stepReadOf } from "./step-read.ts";
+import { childPlaceOf, stepColumnsWith, stepReadOf } from "./step-read.ts";
 import type { OfInstance, StepRead, StepRow } from "./step-read.ts";
+import { textArray } from "./unnest.ts";
 
 /** Instances as people see them. */
 
@@ -51,8 +52,13 @@ export interface TimerRead {
   readonly dueAt: Date;
 }
 
-export async function readInstance(db: Db, key: Key): Promise<InstanceRead | undefined> {
-  return (await readInstances(db, [key]))[0];
+/** @param outputsOf Steps whose outputs are read, since all of them may be large; absent: those of all. */
+export async function readInstance(
+  db: Db,
+  key: Key,
+  outputsOf?: readonly string[],
+): Promise<InstanceRead | undefined> {
+  return (await readWithSize(db, [key], outputsOf)).instances[0];
 }
 
 /**
@@ -72,12 +78,13 @@ export async function readInstances(
 export async function readWithSize(
   db: Db,
   keys: readonly Key[],
+  outputsOf?: readonly string[],
 ): Promise<{ readonly instances: readonly InstanceRead[]; readonly characters: number }> {
   if (keys.length === 0) return { instances: [], characters: 0 };
   const [found] = await run<Record<"instances" | "steps" | "waits" | "timers", string>>(
     db,
     readByKey,
-    keySource.values(keys),
+    [...keySource.values(keys), outputsOf === undefined ? null : textArray(outputsOf)],
   );
   // The columns are those that each part selects.
   const rows = rowsOf(found?.instances) as readonly InstanceReadRow[];
@@ -148,8 +155,11 @@ const instancesByKey = `select ${instanceColumnsAsText}, i.metadata::text as met
   from ${keySource.from("x", 1)}
   join workflow_instances i on i.tenant_id = x.tenant_id and i.id = x.instance_id`;
 
+const askedOutput = `case when $3::text[] is null or s.step_id = any ($3::text[])
+      then s.output::text end`;
+
 /** `offset 0`: one descent of the primary key a row, whatever the estimates say. */
-const latestSteps = `select ${stepColumns}
+const latestSteps = `select ${stepColumnsWith(askedOutput)}
   from shown l
   cross join lateral (
     select * from step_executions s

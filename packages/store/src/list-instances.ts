@@ -7,6 +7,7 @@ import { BadCursorError } from "./errors.ts";
 import { readWithSize } from "./instances.ts";
 import type { InstanceRead } from "./instances.ts";
 import type { Key } from "./commit.ts";
+import { pageCharacters, readAtOnce } from "./page-size.ts";
 import { planned, run, type Db } from "./statement.ts";
 import type { Database } from "./tables.ts";
 
@@ -79,12 +80,6 @@ export async function listInstances(db: Db, query: InstanceQuery): Promise<Insta
     nextCursor: last ? encodeCursor(order, byUpdate ? [last.updated, last.id] : [last.id]) : null,
   };
 }
-
-/** Behind so many characters of JSON a page ends, since the whole of it is in memory at once. */
-const pageCharacters = 8_388_608;
-
-/** How large they are shows when they are read, so that no more than these go beyond the page's end. */
-const readAtOnce = 25;
 
 /** The first ones, as many as make a page. `length` also counts those that are gone since. */
 async function readPart(

@@ -3,6 +3,7 @@ import type { Key } from "./commit.ts";
 import { decodeCursor, encodeCursor, readPage } from "./cursor.ts";
 import { parseJson } from "./json.ts";
 import type { Json } from "./json.ts";
+import { pageCharacters, readAtOnce } from "./page-size.ts";
 import { prepared, run, type Db } from "./statement.ts";
 import { childPlaceOf, stepColumns, stepReadOf } from "./step-read.ts";
 import type { StepRead, StepRow } from "./step-read.ts";
@@ -30,31 +31,36 @@ export interface StepList {
   readonly nextCursor: string | null;
 }
 
-/** @throws BadCursorError */
+/** A page ends early behind `pageCharacters`. @throws BadCursorError */
 export async function listSteps(
   db: Db,
   { tenantId, instanceId }: Key,
   { path = "", status, limit, cursor }: StepQuery,
 ): Promise<StepList> {
-  const [afterPath, afterIteration] =
-    cursor === undefined ? [path, "0"] : decodeCursor("steps", cursor, 2);
   // What is inside a path goes on with a dot or a bracket, and both come before a backslash.
   const end = path === "" ? "\u007f" : `${path}\\`;
-  const from = [afterPath, afterIteration, end];
-  const values = [tenantId, instanceId, path, textArray(status), ...from, limit + 1];
-  const rows = await readPage(cursor, () => run<StepRow & Input>(db, page, values));
-  const shown = rows.slice(0, limit);
+  const common = [tenantId, instanceId, path, textArray(status)];
+  let after = cursor === undefined ? [path, "0"] : decodeCursor("steps", cursor, 2);
+  const shown: (StepRow & Input)[] = [];
+  let characters = 0;
+  let isMore = true;
+  while (isMore && shown.length < limit && characters < pageCharacters) {
+    const wanted = Math.min(readAtOnce, limit - shown.length);
+    const values = [...common, ...after, end, wanted + 1];
+    const rows = await readPage(cursor, () => run<StepRow & Input>(db, page, values));
+    isMore = rows.length > wanted;
+    for (const row of rows.slice(0, wanted)) {
+      shown.push(row);
+      characters += lengthOf(row);
+      after = [row.path, String(row.iteration)];
+    }
+  }
   const children = await childrenOf(db, shown.flatMap(childPlaceOf));
   const items = shown.map((row) => ({
     ...stepReadOf(row, children),
     input: parseJson(row.input),
   }));
-  const last = items.at(-1);
-  const isMore = rows.length > limit && last !== undefined;
-  return {
-    items,
-    nextCursor: isMore ? encodeCursor("steps", [last.path, String(last.iteration)]) : null,
-  };
+  return { items, nextCursor: isMore ? encodeCursor("steps", after) : null };
 }
 
 interface Input {
@@ -75,3 +81,7 @@ const page = prepared(
   order by s.path, s.iteration
   limit $8`,
 );
+
+function lengthOf({ input, output, progress, error }: StepRow & Input): number {
+  return [input, output, progress, error].reduce((sum, text) => sum + (text?.length ?? 0), 0);
+}

@@ -77,10 +77,15 @@ export interface OfInstance {
   readonly instance_id: string;
 }
 
-export const stepColumns = `s.tenant_id, s.instance_id, s.step_id, s.path, s.iteration, s.type,
-    s.status, s.attempt, s.deliveries, s.lapses, s.hand_overs, s.task_id, s.queue, s.compensates, s.output::text as output,
+/** @param output What stands for it, in SQL. */
+export const stepColumnsWith = (
+  output: string,
+) => `s.tenant_id, s.instance_id, s.step_id, s.path, s.iteration, s.type,
+    s.status, s.attempt, s.deliveries, s.lapses, s.hand_overs, s.task_id, s.queue, s.compensates, ${output} as output,
     s.error::text as error, s.completion, s.created_at, s.started_at, s.completed_at, s.retry_at,
     s.worker_id, s.awaited, s.blocked, s.look_at, s.due_at, s.progress::text as progress, s.items::text as items`;
+
+export const stepColumns = stepColumnsWith("s.output::text");
 
 /** Those that were begun: a task that no worker has taken yet has none. */
 export function attemptsOf({ type, status, attempt, startedAt }: StepRead): number {

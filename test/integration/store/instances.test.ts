@@ -243,6 +243,28 @@ describe("an instance with ten thousand items", () => {
     ).rejects.toBeInstanceOf(BadCursorError);
   });
 
+  test("has pages of its steps that end early where they are large, and can be read without what they answered", async () => {
+    const { db } = database;
+    const { id } = await withItems(50);
+    await sql`update step_executions set output = json_build_object('large', repeat('x', 400000))
+      where instance_id = ${id} and (completion < 30 or step_id = 'pay')`.execute(db);
+    const key = { tenantId, instanceId: id };
+
+    const first = await listSteps(db, key, { status: [], limit: 500 });
+    const cursor = first.nextCursor ?? undefined;
+    const second = await listSteps(db, key, { status: [], limit: 500, cursor });
+    const [bare, some] = [await readInstance(db, key, []), await readInstance(db, key, ["pay"])];
+
+    expect(first.items.length).toBeLessThan(53);
+    expect(first.items.length + second.items.length).toBe(53);
+    expect(second.nextCursor).toBeNull();
+    const told = [bare, some].map((read) =>
+      read?.steps.flatMap(({ stepId, output }) => (output === undefined ? [] : stepId)),
+    );
+    expect(told).toEqual([[], ["pay"]]);
+    expect(bare?.steps).toHaveLength(53);
+  });
+
   test("is found by the path of an item that it is at", async () => {
     const { id } = await withItems(50);
     const at = async (currentStep: string) =>

@@ -23,7 +23,7 @@ import * as z from "zod";
 import type { ApiContext } from "../runtime.ts";
 import { answerBatch } from "../batch.ts";
 import { ApiError } from "../errors.ts";
-import { pickFields } from "../fields.ts";
+import { outputsIn, pickFields } from "../fields.ts";
 import { callerOf, etagOf, idempotencyKeyOf, isKnown } from "../headers.ts";
 import { faultsOfJson } from "../json-door.ts";
 import { NoQuery, parsePart, refusal } from "../validation.ts";
@@ -164,14 +164,16 @@ export const instanceRoutes: FastifyPluginAsyncZod<ApiContext> = async (
       const { wait, fields } = request.query;
       const caller = callerOf(request);
 
+      const outputsOf = outputsIn(fields);
       let instance: InstanceView | undefined;
       if (wait === undefined || wait === 0) {
-        instance = await runtime.readInstance(caller, id);
+        instance = await runtime.readInstance(caller, id, outputsOf);
       } else {
         const gone = new AbortController();
         reply.raw.once("close", () => gone.abort());
         const signal = AbortSignal.any([gone.signal, stopping]);
-        instance = await runtime.waitUntilSettled(caller, id, wait * 1_000, signal);
+        const options = { timeoutMs: wait * 1_000, signal, outputsOf };
+        instance = await runtime.waitUntilSettled(caller, id, options);
       }
       if (!instance) throw notFound(id);
 

@@ -7,6 +7,13 @@ import type { Caller, Services } from "../services.ts";
 /** Pub/sub says when to look; this is for what it misses. */
 const pollMs = 1_000;
 
+export interface WaitOptions {
+  readonly timeoutMs: number;
+  readonly signal?: AbortSignal | undefined;
+  /** Steps whose outputs are read; undefined: those of all. */
+  readonly outputsOf?: readonly string[] | undefined;
+}
+
 /**
  * The instance once it has settled, or as it is when the time is up or the caller has gone.
  *
@@ -16,8 +23,7 @@ export async function waitUntilSettled(
   services: Services,
   { tenantId }: Caller,
   instanceId: string,
-  timeoutMs: number,
-  signal?: AbortSignal,
+  { timeoutMs, signal, outputsOf }: WaitOptions,
 ): Promise<InstanceRead> {
   const key = { tenantId, instanceId };
   const until = performance.now() + timeoutMs;
@@ -25,7 +31,9 @@ export async function waitUntilSettled(
   try {
     for (;;) {
       // Told that it has settled: the whole at once, a round trip less.
-      const told = listener.heard ? await readInstance(services.database.db, key) : undefined;
+      const told = listener.heard
+        ? await readInstance(services.database.db, key, outputsOf)
+        : undefined;
       if (told !== undefined && isSettled(told.snapshot)) return told;
       // The snapshot alone, of all who wait in one statement: a whole instance may have many steps.
       const snapshot = await services.load.instance(key);
@@ -37,7 +45,7 @@ export async function waitUntilSettled(
   } finally {
     listener.close();
   }
-  const instance = await readInstance(services.database.db, key);
+  const instance = await readInstance(services.database.db, key, outputsOf);
   if (instance === undefined) throw new InstanceNotFoundError(instanceId);
   return instance;
 }
