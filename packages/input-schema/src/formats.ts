@@ -14,7 +14,7 @@ export const formats: Formats = {
     checks.set(format, check);
     return check(text) && isWithinLimits(rule, text);
   },
-  hasNone: (rule) => rule.format === "date" && hasNoDate(rule),
+  hasNone: (rules) => rules.some(({ format }) => format === "date") && hasNoDate(rules),
   patternOf,
 };
 
@@ -50,11 +50,14 @@ const lastDay = (Date.parse("9999-12-31T00:00:00Z") - firstDayMs) / dayMs;
  * Whether no day is within the limits. Days are compared as texts, and those of four-digit years are in their
  * order. Other formats also have texts that cannot be compared, and pass all limits: a leap second.
  */
-function hasNoDate(rule: FormatRule): boolean {
+function hasNoDate(rules: readonly FormatRule[]): boolean {
+  const limits = rules.filter(({ format }) => format === "date");
   const passes = (pattern: RegExp, day: number): boolean => {
-    const limits = Object.entries(rule.limits).filter(([key]) => pattern.test(key));
     const text = new Date(firstDayMs + day * dayMs).toISOString().slice(0, 10);
-    return isWithinLimits({ format: rule.format, limits: Object.fromEntries(limits) }, text);
+    return limits.every(({ format, limits: all }) => {
+      const some = Object.entries(all).filter(([key]) => pattern.test(key));
+      return isWithinLimits({ format, limits: Object.fromEntries(some) }, text);
+    });
   };
   let [from, to] = [0, lastDay + 1];
   while (from < to) {

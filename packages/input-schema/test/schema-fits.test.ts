@@ -555,6 +555,37 @@ describe("a schema that no input passes for", () => {
     ["what it must not be", { type: "string", format: "date", not: { format: "date" } }],
     ["what nothing fails", { not: { minLength: 0 } }],
     ["members of which it must not have any", { maxProperties: 0, not: { propertyNames: false } }],
+    [
+      "no day within the limits of two schemas",
+      {
+        type: "string",
+        allOf: [
+          { format: "date", formatMinimum: "2026-01-02" },
+          { format: "date", formatMaximum: "2026-01-01" },
+        ],
+      },
+    ],
+    [
+      "what must not be one of two, and is",
+      { type: "string", maxLength: 1, not: { oneOf: [{ minLength: 2 }, { minLength: 0 }] } },
+    ],
+    ["the same twice, of one", { type: "array", maxItems: 1, not: { uniqueItems: true } }],
+    [
+      "what several schemas say, and it must not be",
+      {
+        type: "string",
+        format: "date",
+        not: { type: "string", format: "date", minLength: 10 },
+      },
+    ],
+    [
+      "a member that nothing evaluates but what it must not be",
+      {
+        type: "object",
+        not: { properties: { a: { type: "number" } } },
+        unevaluatedProperties: false,
+      },
+    ],
   ])("%s is refused", ([, inputSchema]) => {
     expect(refusalsOf(inputSchema)).toHaveLength(1);
   });

@@ -177,8 +177,8 @@ export interface FormatRule {
 export interface Formats {
   /** Whether a text is of a format, and within its limits; undefined where that is not known. */
   has(rule: FormatRule, text: string): boolean | undefined;
-  /** Whether it is certain that no text is. */
-  hasNone(rule: FormatRule): boolean;
+  /** Whether it is certain that no text is so by all of them. */
+  hasNone(rules: readonly FormatRule[]): boolean;
   /** What all texts of a format match; others may too. */
   patternOf(format: string): TextPattern | undefined;
 }

@@ -96,7 +96,7 @@ export function unevaluatedBy(
     return [
       target,
       ...["allOf", "anyOf", "oneOf"].flatMap((key) => itemsOf(each[key])),
-      ...["not", "if", "then", "else"].map((key) => each[key]),
+      ...["if", "then", "else"].map((key) => each[key]),
       ...["dependentSchemas", "dependencies"].flatMap((key) => Object.values(fieldsOf(each[key]))),
     ].some(mayEvaluate);
   }

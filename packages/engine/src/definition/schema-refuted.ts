@@ -37,8 +37,8 @@ export function openRefuted(root: unknown) {
   };
 }
 
-/** Of a schema of one of these alone nothing simpler fails than the schema. */
-const plain: ReadonlySet<string> = new Set(["pattern", "format", "multipleOf"]);
+/** Of these nothing simpler is known to fail than a schema of the keyword alone. */
+const plain: ReadonlySet<string> = new Set(["pattern", "format", "multipleOf", "uniqueItems"]);
 
 function refuted(fields: Fields, kind: Kind, root: unknown): Alternatives | undefined {
   // What stands below another `$id` may refer to anything.
@@ -48,10 +48,11 @@ function refuted(fields: Fields, kind: Kind, root: unknown): Alternatives | unde
   const keys = Object.keys(fields).filter(
     (key) => (key in applied || sayOf[kind.type].includes(key)) && !isIdle(key, fields, kind),
   );
-  if (keys.length === 1 && plain.has(keys[0] ?? "")) return undefined;
   const found = keys.map((key) => {
-    if (plain.has(key)) return [[not({ [key]: fields[key] })]];
-    return { ...applied, ...ofKind }[key]?.(fields[key], fields, root);
+    const ways = { ...applied, ...ofKind }[key]?.(fields[key], fields, root);
+    if (!plain.has(key)) return ways;
+    const itself = keys.length > 1 ? [not({ [key]: fields[key] })] : [];
+    return [[...(ways?.[0] ?? []), ...itself]];
   });
   return found.includes(undefined) ? undefined : found.flatMap((each) => each ?? []);
 }
@@ -59,6 +60,7 @@ function refuted(fields: Fields, kind: Kind, root: unknown): Alternatives | unde
 /** Whether nothing of the kind fails by the keyword. */
 function isIdle(key: string, fields: Fields, { type, isInteger }: Kind): boolean {
   const value = fields[key];
+  if (key === "uniqueItems") return value !== true;
   if (key !== "format") return inner.has(key) && isAlwaysFit(value);
   const isOfNumbers = numberFormats.has(value);
   if (type === "string") return isOfNumbers;
@@ -83,11 +85,19 @@ const inner: ReadonlySet<string> = new Set([
 
 type Refute = (value: unknown, fields: Fields, root: unknown) => Alternatives | undefined;
 
+/** Of more it is not said which two of them fit. */
+const maxOneOf = 8;
+
 const applied: Readonly<Record<string, Refute>> = {
   not: (schema) => [[schema]],
   allOf: (schemas) => itemsOf(schemas).map((each) => [not(each)]),
   anyOf: (schemas) => [itemsOf(schemas).map(not)],
-  oneOf: () => undefined,
+  oneOf: (schemas) => {
+    const each = itemsOf(schemas);
+    if (each.length > maxOneOf) return undefined;
+    const two = each.flatMap((one, index) => each.slice(index + 1).map((other) => [one, other]));
+    return [each.map(not), ...two];
+  },
   if: (schema, { then, else: otherwise }) => [
     ...(then === undefined ? [] : [[schema, not(then)]]),
     ...(otherwise === undefined ? [] : [[not(schema), not(otherwise)]]),
@@ -121,7 +131,7 @@ const ofKind: Readonly<Record<string, Refute>> = {
   maxItems: (at) => least("minItems", Number(at) + 1),
   minProperties: (at) => least("maxProperties", Number(at) - 1),
   maxProperties: (at) => least("minProperties", Number(at) + 1),
-  uniqueItems: (is) => (is === true ? [[{ minItems: 2 }]] : []),
+  uniqueItems: () => [[{ minItems: 2 }]],
   prefixItems: (schemas) =>
     itemsOf(schemas).map((each, index, all) => [
       { minItems: index + 1, prefixItems: [...all.slice(0, index).map(() => true), not(each)] },
@@ -158,16 +168,19 @@ const groups: readonly (readonly string[])[] = [
   ["if", "then", "else"],
 ];
 
-/** Whether all that a schema says is also among what others say. */
-export function isImplied(schema: unknown, fields: Fields): boolean {
+/** Whether all that a schema says of a kind is also among what others say. */
+export function isImplied(schema: unknown, others: readonly Fields[], kind: Kind): boolean {
   if (typeof schema !== "object") return false;
   const own = fieldsOf(schema);
-  if ("$id" in own) return false;
-  const isSame = (key: string): boolean =>
-    own[key] === fields[key] || keyOf(own[key]) === keyOf(fields[key]);
+  if ("$id" in own || ofType(own, kind) !== fits) return false;
   return Object.keys(own).every((key) => {
+    if (key === "type" || key === "nullable" || isAlwaysFit({ [key]: own[key] })) return true;
     const group = groups.find((each) => each.includes(key)) ?? [key];
-    const isSaid = key in fields && !key.startsWith("unevaluated") && group.every(isSame);
-    return isSaid || isAlwaysFit({ [key]: own[key] });
+    const isSame = (fields: Fields) => (each: string) =>
+      own[each] === fields[each] || keyOf(own[each]) === keyOf(fields[each]);
+    return (
+      !key.startsWith("unevaluated") &&
+      others.some((fields) => key in fields && group.every(isSame(fields)))
+    );
   });
 }

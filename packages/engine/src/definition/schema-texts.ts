@@ -34,11 +34,12 @@ export function openTexts(inside: Inside) {
   function countTexts(said: readonly Said[], most: number): number {
     const bounds = boundsOfAll(said, "string");
     if (!isAnyLeft(said, bounds, inside)) return 0;
-    for (const each of said) {
-      const rule = formatRuleOf(each.fields);
-      if (rule === undefined || !formats.hasNone(rule)) continue;
-      const why = `no text of the format ${rule.format} is within its limits`;
-      inside.blame([each], below(each.path, "format"), why);
+    const ofFormats = said.filter(({ fields }) => formatRuleOf(fields) !== undefined);
+    const formatRules = ofFormats.flatMap(({ fields }) => formatRuleOf(fields) ?? []);
+    const [limited] = ofFormats;
+    if (limited !== undefined && formats.hasNone(formatRules)) {
+      const why = "no text of the format is within its limits";
+      inside.blame(ofFormats, below(limited.path, "format"), why);
       return 0;
     }
     const rules = said.flatMap(rulesOf);

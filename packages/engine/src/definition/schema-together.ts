@@ -250,7 +250,7 @@ export function openTogether(look: Look, outcomes: Outcomes) {
   function countSaid(said: readonly Said[], kind: Kind, most: number): number {
     if (kind.key !== undefined) return 1;
     if (!look.pay(said.length)) return most;
-    if (said.some((each) => isDenied(each, said))) return 0;
+    if (said.some((each) => isDenied(each, said, kind))) return 0;
     const { fields = {} } =
       said.find(({ fields: { const: value, enum: values } }) => {
         return value !== undefined || values !== undefined;
@@ -273,9 +273,9 @@ export function openTogether(look: Look, outcomes: Outcomes) {
 }
 
 /** Whether the schema of its `not` is said as well. */
-function isDenied({ fields }: Said, said: readonly Said[]): boolean {
-  const { not: denied } = fields;
-  return denied !== undefined && said.some((each) => isImplied(denied, each.fields));
+function isDenied({ fields }: Said, said: readonly Said[], kind: Kind): boolean {
+  const all = () => said.map((each) => each.fields);
+  return fields["not"] !== undefined && isImplied(fields["not"], all(), kind);
 }
 
 function isOfKind(value: unknown, { type, isInteger }: Kind): boolean {
