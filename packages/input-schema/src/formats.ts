@@ -14,7 +14,6 @@ export const formats: Formats = {
     checks.set(format, check);
     return check(text) && isWithinLimits(rule, text);
   },
-  hasNone: (rules) => rules.some(({ format }) => format === "date") && hasNoDate(rules),
   patternOf,
 };
 
@@ -42,32 +41,6 @@ function compareOf(format: (typeof ajv.formats)[string]): Compare | undefined {
     : undefined;
 }
 
-const dayMs = 86_400_000;
-const firstDayMs = Date.parse("0000-01-01T00:00:00Z");
-const lastDay = (Date.parse("9999-12-31T00:00:00Z") - firstDayMs) / dayMs;
-
-/**
- * Whether no day is within the limits. Days are compared as texts, and those of four-digit years are in their
- * order. Other formats also have texts that cannot be compared, and pass all limits: a leap second.
- */
-function hasNoDate(rules: readonly FormatRule[]): boolean {
-  const limits = rules.filter(({ format }) => format === "date");
-  const passes = (pattern: RegExp, day: number): boolean => {
-    const text = new Date(firstDayMs + day * dayMs).toISOString().slice(0, 10);
-    return limits.every(({ format, limits: all }) => {
-      const some = Object.entries(all).filter(([key]) => pattern.test(key));
-      return isWithinLimits({ format, limits: Object.fromEntries(some) }, text);
-    });
-  };
-  let [from, to] = [0, lastDay + 1];
-  while (from < to) {
-    const middle = Math.floor((from + to) / 2);
-    if (passes(/Minimum$/, middle)) to = middle;
-    else from = middle + 1;
-  }
-  return from > lastDay || !passes(/Maximum$/, from);
-}
-
 /** What texts of a format match at least, where the validator does not tell by a regular expression. */
 const day =
   String.raw`(?:\d{4}-(?:(?:0[13578]|1[02])-(?:0[1-9]|[12]\d|3[01])|(?:0[469]|11)-(?:0[1-9]|[12]\d|30)|02-(?:0[1-9]|1\d|2[0-8]))` +
@@ -89,9 +62,11 @@ const written: Readonly<Record<string, string>> = {
 
 function patternOf(format: string): TextPattern | undefined {
   const source = written[format];
-  if (source !== undefined) return { pattern: source, ignoreCase: true };
+  // Other formats have texts that cannot be compared, and pass all limits: a leap second.
+  const isOrdered = format === "date";
+  if (source !== undefined) return { pattern: source, ignoreCase: true, isOrdered };
   const known = Object.hasOwn(ajv.formats, format) ? ajv.formats[format] : undefined;
   // Its lines are matched one by one in others, and may be where no character is.
   if (!(known instanceof RegExp) || /[gmsy]/.test(known.flags)) return undefined;
-  return { pattern: known.source, ignoreCase: known.ignoreCase };
+  return { pattern: known.source, ignoreCase: known.ignoreCase, isOrdered };
 }

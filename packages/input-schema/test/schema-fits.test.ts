@@ -586,6 +586,23 @@ describe("a schema that no input passes for", () => {
         unevaluatedProperties: false,
       },
     ],
+    [
+      "a day within its limits of no such pattern",
+      { type: "string", format: "date", formatMinimum: "2026-01-01", pattern: "^2025" },
+    ],
+    [
+      "a pattern within one that no text must have",
+      { type: "string", pattern: "^ab", not: { type: "string", pattern: "a" } },
+    ],
+    ["a whole number that is no multiple of 1", { type: "integer", not: { multipleOf: 1 } }],
+    [
+      "two kinds, and room for one",
+      {
+        type: "array",
+        maxItems: 1,
+        allOf: [{ contains: { type: "string" } }, { contains: { type: "number" } }],
+      },
+    ],
   ])("%s is refused", ([, inputSchema]) => {
     expect(refusalsOf(inputSchema)).toHaveLength(1);
   });
@@ -672,6 +689,26 @@ describe("a schema that no input passes for", () => {
         allOf: [{ pattern: "a.{20}$" }, { pattern: "b.{25}$" }, { pattern: "^[ab]{9}c*$" }],
       },
     ],
+    [
+      "an element far behind that is of the kind that must be",
+      {
+        type: "array",
+        prefixItems: Array.from({ length: 60 }, (_, index) => ({
+          type: index === 55 ? "string" : "number",
+        })),
+        contains: { type: "string" },
+        items: false,
+      },
+    ],
+    [
+      "one of two kinds",
+      {
+        type: "array",
+        maxItems: 1,
+        allOf: [{ contains: { type: "integer" } }, { contains: { type: "number" } }],
+      },
+    ],
+    ["limits that nothing is held against", { format: "date", formatMinimum: "", type: "string" }],
   ])("%s is not", ([, inputSchema]) => {
     expect(refusalsOf(inputSchema)).toEqual([]);
   });

@@ -35,7 +35,7 @@ export function openLanguage(maxSteps: number) {
   const every = make("not", [none]);
   const empty = make("repeat", [none], { min: 0, max: 0 });
   const char = chars([[0, lastChar]]);
-  return { every, matching, sized, words, not, all, count, steps: () => steps };
+  return { every, matching, sized, words, atLeast, not, any, all, count, steps: () => steps };
 
   function take(more: number): void {
     steps += more;
@@ -124,6 +124,15 @@ export function openLanguage(maxSteps: number) {
         }, empty),
       ),
     );
+  }
+
+  /** Texts that do not come before another one, by their characters. */
+  function atLeast(text: string): Texts {
+    return Array.from(text).reduceRight((rest: Texts, each) => {
+      const code = each.codePointAt(0) ?? 0;
+      const above = code < lastChar ? chars([[code + 1, lastChar]]) : none;
+      return any([then(above, every), then(chars([[code, code]]), rest)]);
+    }, every);
   }
 
   /** Texts of which some part matches. */

@@ -5,7 +5,7 @@ import { boundsOfAll, isAnyLeft } from "./schema-numbers.ts";
 import { not } from "./schema-refuted.ts";
 import type { Inside, Place, Said } from "./schema-together.ts";
 
-/** Elements that are looked at one by one; of more only the first. */
+/** Elements that are looked at one by one; where more are listed, only the first, and for themselves. */
 const mostElements = 50;
 
 /** At most how many arrays that no schema names fit all that is said: what must be inside, and cannot. */
@@ -34,7 +34,8 @@ export function countArrays(said: readonly Said[], inside: Inside): number {
     (_, index) => index,
   );
   if (!needed.every((index) => inside.anyFits(elementAt(index)))) return 0;
-  const isAny = containing.every((each) => canContain(each));
+  if (listed > mostElements) return Infinity;
+  const isAny = !lacksRoom() && containing.every((each) => canContain(each));
   const isUnique = said.some(({ fields }) => fields["uniqueItems"] === true);
   if (!isAny || (isUnique && lacksDifferent())) return 0;
   if (bounds.high.at > 0) return Infinity;
@@ -51,6 +52,17 @@ export function countArrays(said: readonly Said[], inside: Inside): number {
           isNeeded: isNeeded && index < least,
         })),
     );
+  }
+
+  /** Whether there must be more elements that cannot be the same than there may be. */
+  function lacksRoom(): boolean {
+    const apart: (typeof containing)[number][] = [];
+    for (const each of containing) {
+      const places = (other: (typeof containing)[number]) =>
+        [each, other].map(({ place }) => ({ ...place, isNeeded: false }));
+      if (apart.every((other) => !inside.anyFits(places(other)))) apart.push(each);
+    }
+    return apart.reduce((sum, each) => sum + each.least, 0) > bounds.high.at;
   }
 
   /** Whether enough elements can be so, and not too many must. */

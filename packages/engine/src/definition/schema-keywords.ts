@@ -177,8 +177,6 @@ export interface FormatRule {
 export interface Formats {
   /** Whether a text is of a format, and within its limits; undefined where that is not known. */
   has(rule: FormatRule, text: string): boolean | undefined;
-  /** Whether it is certain that no text is so by all of them. */
-  hasNone(rules: readonly FormatRule[]): boolean;
   /** What all texts of a format match; others may too. */
   patternOf(format: string): TextPattern | undefined;
 }
@@ -187,11 +185,12 @@ export interface TextPattern {
   readonly pattern: string;
   /** Of the letters of ASCII. */
   readonly ignoreCase: boolean;
+  /** Its limits are those of the order of texts. */
+  readonly isOrdered: boolean;
 }
 
 export const noFormats: Formats = {
   has: () => undefined,
-  hasNone: () => false,
   patternOf: () => undefined,
 };
 

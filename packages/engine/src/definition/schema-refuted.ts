@@ -51,7 +51,7 @@ function refuted(fields: Fields, kind: Kind, root: unknown): Alternatives | unde
   const found = keys.map((key) => {
     const ways = { ...applied, ...ofKind }[key]?.(fields[key], fields, root);
     if (!plain.has(key)) return ways;
-    const itself = keys.length > 1 ? [not({ [key]: fields[key] })] : [];
+    const itself = Object.keys(fields).length > 1 ? [not({ [key]: fields[key] })] : [];
     return [[...(ways?.[0] ?? []), ...itself]];
   });
   return found.includes(undefined) ? undefined : found.flatMap((each) => each ?? []);
@@ -61,6 +61,8 @@ function refuted(fields: Fields, kind: Kind, root: unknown): Alternatives | unde
 function isIdle(key: string, fields: Fields, { type, isInteger }: Kind): boolean {
   const value = fields[key];
   if (key === "uniqueItems") return value !== true;
+  // Halves and the like divide whole numbers without a loss.
+  if (key === "multipleOf") return isInteger === true && isHalved(Number(value));
   if (key !== "format") return inner.has(key) && isAlwaysFit(value);
   const isOfNumbers = numberFormats.has(value);
   if (type === "string") return isOfNumbers;
@@ -70,6 +72,11 @@ function isIdle(key: string, fields: Fields, { type, isInteger }: Kind): boolean
     value === "double" ||
     (value === "int64" && isInteger === true)
   );
+}
+
+/** Whether it is 1, a half, a quarter and so on. */
+function isHalved(factor: number): boolean {
+  return factor <= 1 && Number.isInteger(Math.log2(factor));
 }
 
 const numberFormats: ReadonlySet<unknown> = new Set(["int32", "int64", "float", "double"]);

@@ -18,6 +18,8 @@ interface Rule {
   readonly ignoreCase?: boolean;
   /** It must not match. */
   readonly isNot: boolean;
+  /** By keyword, as `formatMinimum`: where it lies in the order of texts. */
+  readonly limits?: Readonly<Record<string, string>>;
   /** Where it stands, and in words. */
   readonly by: Said;
   readonly key: string;
@@ -34,18 +36,15 @@ export function openTexts(inside: Inside) {
   function countTexts(said: readonly Said[], most: number): number {
     const bounds = boundsOfAll(said, "string");
     if (!isAnyLeft(said, bounds, inside)) return 0;
-    const ofFormats = said.filter(({ fields }) => formatRuleOf(fields) !== undefined);
-    const formatRules = ofFormats.flatMap(({ fields }) => formatRuleOf(fields) ?? []);
-    const [limited] = ofFormats;
-    if (limited !== undefined && formats.hasNone(formatRules)) {
-      const why = "no text of the format is within its limits";
-      inside.blame(ofFormats, below(limited.path, "format"), why);
-      return 0;
-    }
     const rules = said.flatMap(rulesOf);
     const [low, high] = [bounds.low.at, bounds.high.at];
     if (rules.length === 0 && high > 0) return most;
-    const parts = rules.map(({ pattern, ignoreCase, isNot }) => [pattern, ignoreCase, isNot]);
+    const parts = rules.map(({ pattern, ignoreCase, isNot, limits }) => [
+      pattern,
+      ignoreCase,
+      isNot,
+      limits,
+    ]);
     const key = JSON.stringify([parts, low, high, most]);
     const count = known.get(key) ?? countOf(rules, low, high, most);
     known.set(key, count);
@@ -62,26 +61,19 @@ export function openTexts(inside: Inside) {
   }
 
   function rulesOf(by: Said): readonly Rule[] {
-    const { pattern, format, not } = by.fields;
+    const { pattern, not } = by.fields;
     const rules: Rule[] = [];
     if (typeof pattern === "string") {
-      rules.push({
-        pattern,
-        isNot: false,
-        by,
-        key: "pattern",
-        words: `the pattern ${JSON.stringify(pattern)}`,
-      });
+      const words = `the pattern ${JSON.stringify(pattern)}`;
+      rules.push({ pattern, isNot: false, by, key: "pattern", words });
     }
-    const ofFormat = typeof format === "string" ? formats.patternOf(format) : undefined;
-    if (ofFormat !== undefined) {
-      rules.push({
-        ...ofFormat,
-        isNot: false,
-        by,
-        key: "format",
-        words: `the format ${JSON.stringify(format)}`,
-      });
+    const rule = formatRuleOf(by.fields);
+    const ofFormat = rule && formats.patternOf(rule.format);
+    if (rule !== undefined && ofFormat !== undefined) {
+      const limits = ofFormat.isOrdered ? rule.limits : {};
+      const within = Object.entries(limits).map(([key, limit]) => ` with ${key} ${limit}`);
+      const words = `the format ${JSON.stringify(rule.format)}${within.join("")}`;
+      rules.push({ ...ofFormat, limits, isNot: false, by, key: "format", words });
     }
     const refused = fieldsOf(not)["pattern"];
     if (typeof refused === "string" && Object.keys(fieldsOf(not)).length === 1) {
@@ -121,14 +113,28 @@ export function openTexts(inside: Inside) {
 }
 
 /** All texts, where it is not known which they are. */
-function setOf({ pattern, ignoreCase, isNot }: Rule, language: Language): Texts {
+function setOf({ pattern, ignoreCase, isNot, limits }: Rule, language: Language): Texts {
   const expression = readExpression(pattern, ignoreCase);
   if (expression === undefined) return language.every;
   try {
     const set = language.matching(expression);
-    return isNot ? language.not(set) : set;
+    if (isNot) return language.not(set);
+    const within = Object.entries(limits ?? {}).map(([key, limit]) =>
+      limited(key, limit, language),
+    );
+    return language.all([set, ...within]);
   } catch (error) {
     if (error instanceof NotWorkedOutError) return language.every;
     throw error;
   }
+}
+
+function limited(key: string, limit: string, language: Language): Texts {
+  // The validator does not compare with it.
+  if (limit === "") return language.every;
+  const [from, itself] = [language.atLeast(limit), language.words([limit])];
+  if (key === "formatMinimum") return from;
+  if (key === "formatExclusiveMinimum") return language.all([from, language.not(itself)]);
+  const before = language.not(from);
+  return key === "formatMaximum" ? language.any([before, itself]) : before;
 }
