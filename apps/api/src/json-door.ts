@@ -1,9 +1,8 @@
 import { isUtf8 } from "node:buffer";
-import { BOUNDS, jsonFaults, parseWith, type Problem } from "@millrace/contract";
+import { BOUNDS, jsonFaults, parseWith, type Problem, scanJson } from "@millrace/contract";
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import * as z from "zod";
 import { ApiError } from "./errors.ts";
-import { scanJson } from "./json-scan.ts";
 
 /**
  * The one place where JSON comes in. What passes can be stored, read back unchanged and serialised

@@ -1,5 +1,5 @@
-import { jsonFaults } from "@millrace/contract";
-import { type Document, isCollection, LineCounter, parseAllDocuments } from "yaml";
+import { faultOfNumber, jsonFaults, type Problem, scanJson } from "@millrace/contract";
+import { type Document, isCollection, LineCounter, parseAllDocuments, visit } from "yaml";
 import { messageOf } from "./errors.ts";
 
 /** Larger ones are no definitions, and the API would refuse them. */
@@ -48,6 +48,10 @@ function readJson(file: string, text: string): SourceDocuments {
     const message = messageOf(error).replace(/, (?:\.{3})?".*/s, "");
     return { documents: [], problems: [{ place, code: "MALFORMED_JSON", message }] };
   }
+  const scan = scanJson(text);
+  const faults = "faults" in scan ? scan.faults : [];
+  if (faults.length > 0)
+    return { documents: [], problems: faults.map((fault) => inFile(file, fault)) };
   // JSON is YAML too, and the YAML parser knows where things are.
   const lines = new LineCounter();
   const [document] = parseAllDocuments(text, { ...yamlOptions, lineCounter: lines });
@@ -81,13 +85,10 @@ function readYaml(file: string, text: string): SourceDocuments {
       if (value === null) continue;
       // What JSON could say, and is wrong with it, is for who takes the document to tell.
       const faults = jsonFaults(value).filter(({ code }) => notJson.has(code));
-      for (const fault of faults) {
-        problems.push({
-          place: `${place}:${fault.path}`,
-          code: fault.code,
-          message: fault.message,
-        });
-      }
+      problems.push(
+        ...faults.map((fault) => inFile(place, fault)),
+        ...changedNumbers(file, document, lines),
+      );
       documents.push(sourceDocument(place, value, document, lines));
     } catch (error) {
       problems.push({ place, code: "MALFORMED_YAML", message: messageOf(error) });
@@ -97,6 +98,29 @@ function readYaml(file: string, text: string): SourceDocuments {
   if (documents.length > 0) return { documents, problems };
   return { documents, problems: [{ place: file, code: "EMPTY_FILE", message: "is empty" }] };
 }
+
+function inFile(place: string, { path, code, message }: Problem): SourceProblem {
+  return { place: `${place}:${path}`, code, message };
+}
+
+/** Numbers that would not be sent as they stand in the file. */
+function changedNumbers(file: string, document: Document, lines: LineCounter): SourceProblem[] {
+  const problems: SourceProblem[] = [];
+  visit(document, {
+    Scalar(_, { value, source, range }) {
+      if (typeof value !== "number" || !Number.isFinite(value) || source === undefined) return;
+      const digits = source.replace(/^\+/, "");
+      const message = faultOfNumber(isDecimal.test(digits) ? digits : BigInt(digits).toString());
+      if (message === undefined) return;
+      const { line, col } = lines.linePos(range?.[0] ?? 0);
+      problems.push({ place: `${file}:${line}:${col}`, code: "BAD_NUMBER", message });
+    },
+  });
+  return problems;
+}
+
+/** Otherwise a number of YAML is in hexadecimal or octal digits. */
+const isDecimal = /^-?[\d.]+(?:e[-+]?\d+)?$/i;
 
 const notJson: ReadonlySet<string> = new Set(["NOT_JSON", "TOO_DEEP"]);
 

@@ -1,5 +1,5 @@
 import { readFile } from "node:fs/promises";
-import type { JsonValue } from "@millrace/contract";
+import { type JsonValue, scanJson } from "@millrace/contract";
 import type { Context } from "./command.ts";
 import { messageOf, UsageError } from "./errors.ts";
 
@@ -65,10 +65,19 @@ export async function jsonOf(
   return documents[0]?.value as JsonValue;
 }
 
+/** @throws UsageError also for what the API would be sent otherwise than it stands here. */
 function parse(name: string, source: string | undefined, text: string): JsonValue {
   try {
-    return JSON.parse(text) as JsonValue;
+    const value = JSON.parse(text) as JsonValue;
+    const scan = scanJson(text);
+    const fault = "faults" in scan ? scan.faults[0] : undefined;
+    if (fault)
+      throw new UsageError(
+        `${[name, source, fault.path].filter(Boolean).join(" ")}: ${fault.message}`,
+      );
+    return value;
   } catch (error) {
+    if (error instanceof UsageError) throw error;
     const place = source === undefined ? "" : ` in ${source}`;
     const hint =
       source === undefined && /^[\w-]+$/.test(text) ? `; a text needs quotes: '"${text}"'` : "";

@@ -96,6 +96,20 @@ test("apply --json answers with results or problems", async () => {
   });
 });
 
+test.each([
+  ["start", ["hello", "--input", '{"ids":[1,9007199254740993]}'], "--input /ids/1: "],
+  ["event", ["paid", "--payload", "9007199254740993"], "--payload: "],
+])(
+  "%s sends no number that is another than the one that was given",
+  async (command, args, place) => {
+    const ran = await against([command, ...args], () => ({ status: 200, body: {} }));
+
+    expect(ran.exitCode).toBe(2);
+    expect(ran.stderr).toContain(`${place}9007199254740993 would come back as 9007199254740992`);
+    expect(api?.exchanges).toEqual([]);
+  },
+);
+
 test("start sends what the options say and prints the id alone", async () => {
   const input = await file("input.yaml", "orderId: '42'\nlines: []\n");
   const answer = instance({ status: "CREATED" });

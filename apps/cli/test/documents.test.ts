@@ -48,6 +48,10 @@ test.each([
   ["a.yaml", "id: a\nid: b\n", "a.yaml:2:1", "MALFORMED_YAML"],
   ["a.yaml", "steps: [\n", "a.yaml:2:1", "MALFORMED_YAML"],
   ["a.yaml", "a: .nan\n", "a.yaml:/a", "NOT_JSON"],
+  ["a.json", '{"a": [0, 9007199254740993]}', "a.json:/a/1", "BAD_NUMBER"],
+  ["a.yaml", "a: 1\nb: +9007199254740993\n", "a.yaml:2:4", "BAD_NUMBER"],
+  ["a.yaml", "a: 0x20000000000001\n", "a.yaml:1:4", "BAD_NUMBER"],
+  ["a.json", `${"[".repeat(100_000)}${"]".repeat(100_000)}`, expect.any(String), "TOO_DEEP"],
   ["a.yaml", "x".repeat(5_000_001), "a.yaml", "TOO_LONG"],
 ])("%s with a fault is refused with its place", (file, text, place, code) => {
   const { documents, problems } = readDocuments(file, text);

@@ -78,6 +78,8 @@ export function openTransport({
     const limitMs = Math.min(Math.ceil(timeoutMs + (call.patienceMs ?? 0)), MAX_TIMER_MS);
     const timeout = AbortSignal.timeout(limitMs);
     const signal = call.signal ? AbortSignal.any([call.signal, timeout]) : timeout;
+    // What has no JSON form is the caller's fault, and says so itself: a TypeError, as of a BigInt.
+    const body = call.body === undefined ? undefined : JSON.stringify(call.body);
 
     let response: Response;
     let text: string;
@@ -86,7 +88,7 @@ export function openTransport({
         method: call.method,
         headers: headersOf(call, headers),
         signal,
-        ...(call.body === undefined ? {} : { body: JSON.stringify(call.body) }),
+        ...(body === undefined ? {} : { body }),
       });
       text = await response.text();
     } catch (error) {

@@ -317,6 +317,15 @@ describe("errors", () => {
     expect(error).toMatchObject({ method: "POST", url: `${address()}/v1/instances/i-1/cancel` });
   });
 
+  test("a body that has no JSON form is no trouble of the connection", async () => {
+    const input: Record<string, unknown> = { n: 10n };
+
+    const start = client.instances.start({ workflowId: "w", input: input as never });
+
+    await expect(start).rejects.toThrow(/^Do not know how to serialize a BigInt$/);
+    expect(received).toEqual([]);
+  });
+
   test("an API that is not there is a connection error that names it", async () => {
     const away = new MillraceClient({ baseUrl: "http://127.0.0.1:1", retryDelayMs: 1 });
 

@@ -41,6 +41,7 @@ export {
   type JsonValue,
   parseJson,
 } from "./json.ts";
+export { faultOfNumber, type Scan, scanJson } from "./json-scan.ts";
 export {
   MAX_PROBLEMS,
   type Parsed,

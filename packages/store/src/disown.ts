@@ -90,12 +90,13 @@ const disown = prepared(
  * Has a step looked for at once, or when its retry is due: its job went to a worker that did not take it.
  * Waits for whoever is changing the row.
  *
- * @returns Whether it is still to be run.
+ * @returns In how many milliseconds it is due; undefined where it does not wait any more.
  */
-export async function lookAtOnce(db: Db, step: StepAttempt): Promise<boolean> {
+export async function lookAtOnce(db: Db, step: StepAttempt): Promise<number | undefined> {
   const { tenantId, instanceId, path, iteration, attempt, fence } = step;
-  const rows = await run(db, look, [tenantId, instanceId, path, iteration, attempt, fence]);
-  return rows.length > 0;
+  const values = [tenantId, instanceId, path, iteration, attempt, fence];
+  const [row] = await run<{ due_in_ms: number }>(db, look, values);
+  return row?.due_in_ms;
 }
 
 const look = prepared(
@@ -104,5 +105,6 @@ const look = prepared(
   set look_at = greatest(retry_at, statement_timestamp()), looks = 0
   where tenant_id = $1 and instance_id = $2 and path = $3 and iteration = $4
     and attempt = $5 and fence = $6 and status in ('PENDING', 'RETRYING') and not held
-  returning 1`,
+  returning greatest(0,
+    ceil(extract(epoch from retry_at - statement_timestamp()) * 1000))::float8 as due_in_ms`,
 );

@@ -242,6 +242,7 @@ function describeFault(text: string): string {
   if (text === "") return `is empty: ${expected}`;
   if (text.length > maxLength) return `is longer than ${maxLength} characters: ${expected}`;
   if (/\s/.test(text)) return `has a space in it: ${expected}`;
+  if (/^\d{4}-\d\d/.test(text)) return `is a time, and a duration is asked for: ${expected}`;
   if (/[+-]/.test(text)) return "has a sign: a duration is zero or more";
   if (/^[a-z0-9.,]+$/i.test(text) && shape.test(text.toUpperCase())) {
     return `has lower-case letters: write "${text.toUpperCase()}"`;

@@ -101,6 +101,7 @@ describe("a duration", () => {
     ["5000", "no duration"],
     ["P１D", "no duration"],
     ["P0003-06-04T12:30:05", "sign"],
+    ["2026-01-31T12:00:00Z", "is a time"],
     [`P${"0".repeat(70)}D`, "64 characters"],
   ])("%j is refused: %s", (text, why) => {
     expect(problemOf(text)).toContain(why);

@@ -258,11 +258,19 @@ async function claimSurely(
   claim: Claim,
   request: ClaimRequest,
 ): Promise<Claimed | undefined> {
-  const claimed = await persistently(log, () => claim(request));
-  if (claimed !== undefined) return claimed;
-  const isStillToRun = await persistently(log, () => lookAtOnce(database.db, request));
-  return isStillToRun ? persistently(log, () => claim(request)) : undefined;
+  for (let tries = 1; ; tries++) {
+    const claimed = await persistently(log, () => claim(request));
+    if (claimed !== undefined) return claimed;
+    const dueInMs = await persistently(log, () => lookAtOnce(database.db, request));
+    if (dueInMs === undefined || dueInMs > soonDueMs || tries === mostClaims) return undefined;
+    if (dueInMs > 0) await new Promise((resolve) => setTimeout(resolve, dueInMs));
+  }
 }
+
+/** As early as the job of a retry comes at most, where clocks differ. */
+const soonDueMs = 100;
+/** A row that is still being changed then is found by the reconciler, within its next round. */
+const mostClaims = 3;
 
 /** @throws WorkflowNotFoundError where its definition is not stored any more. */
 async function definedStep(

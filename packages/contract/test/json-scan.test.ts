@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { scanJson } from "../src/json-scan.ts";
+import { scanJson } from "@millrace/contract";
 
 test("what JSON.parse takes the scan takes, and what it refuses the scan refuses", () => {
   const text = fc.oneof(

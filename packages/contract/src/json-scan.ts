@@ -1,4 +1,5 @@
-import { BOUNDS, pointer, type Problem } from "@millrace/contract";
+import { BOUNDS } from "./bounds.ts";
+import { pointer, type Problem } from "./schema-problems.ts";
 
 /** Where a text stops being JSON. `position` counts UTF-16 code units from 0, the others from 1. */
 export interface SyntaxFault {
@@ -149,7 +150,7 @@ function syntaxFault(source: string, position: number, message: string): SyntaxF
  * Why a number would not come back as it was sent; `undefined` when it would. The same value in
  * another notation (`1.0`, `1e2`) is the same number.
  */
-function faultOfNumber(token: string): string | undefined {
+export function faultOfNumber(token: string): string | undefined {
   const value = Number(token);
   // Fifteen significant digits survive anywhere in the range of normal numbers.
   if (token.length <= 15 && Math.abs(value) > 1e-300 && Number.isFinite(value)) return undefined;
