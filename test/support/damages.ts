@@ -152,6 +152,15 @@ const child = (name: string, change: string): Damage => ({
   isRepaired: true,
 });
 
+const given = (name: string, of: Damage["of"], change: string): Damage => ({
+  name,
+  of,
+  sql: [`update workflow_instances set ${change} where id = $1`],
+  codes: ["GIVEN_DIFFERS"],
+  isAll: true,
+  isRepaired: false,
+});
+
 const slot = (name: string, change: string): Damage => ({
   name,
   of: "queued",
@@ -293,11 +302,38 @@ export const damages: readonly Damage[] = [
     isRepaired: true,
   },
   {
-    name: "the input is another",
+    name: "the input of one that an earlier release has started is another",
     of: "wait",
-    sql: [`update workflow_instances set input = '{"order":2}' where id = $1`],
+    sql: [`update workflow_instances set input = '{"order":2}', given = null where id = $1`],
     codes: ["WAIT_DIFFERS"],
     isRepaired: false,
+  },
+  given("the input is another", "wait", `input = '{"x":1}'`),
+  given("the input of one that has settled is gone", "chain", "input = null"),
+  given("the correlation id is another", "task", "correlation_id = 'x'"),
+  given("the user is another", "task", "user_id = 'x'"),
+  given("it is said that an event has started it", "task", "start_event_id = 'x'"),
+  step("a step that waits has a completion number", "wait", "completion = 1"),
+  child("a child was asked for tomorrow", "requested_at = requested_at + interval '1 day'"),
+  slot("the place in the queue is that of one that has run", "has_run = true"),
+  slot("a slot is granted, and nobody would tell", "status = 'GRANTED', granted_at = now()"),
+  {
+    name: "a step that waits was created tomorrow",
+    of: "wait",
+    sql: [
+      "update step_executions set created_at = created_at + interval '1 day' where instance_id = $1",
+    ],
+    codes: ["TIMES_DISAGREE"],
+    isRepaired: true,
+  },
+  {
+    name: "a wait was opened yesterday",
+    of: "wait",
+    sql: [
+      "update waits set opened_at = opened_at - interval '1 day' where instance_id = $1 and path = 'pay'",
+    ],
+    codes: ["WAIT_DIFFERS"],
+    isRepaired: true,
   },
   {
     name: "a wait was opened tomorrow",

@@ -25,6 +25,12 @@ export const CONSISTENCY_CODES = {
     advice:
       "restore it from a backup, and restart all processes: those that have read it go by what they read; until then nothing is replayed",
   },
+  GIVEN_DIFFERS: {
+    severity: "ERROR",
+    meaning: "what the instance was started with, its input say, was changed",
+    advice:
+      "write the columns of its row again as they were, by what its caller sent, or cancel it and start it again; until then nothing is replayed",
+  },
   STEP_UNKNOWN: {
     severity: "ERROR",
     meaning:

@@ -16,6 +16,7 @@ import type {
   WorkflowError,
 } from "@millrace/engine";
 import type { Key } from "./commit.ts";
+import { givenHash } from "./given.ts";
 import { instanceColumns, snapshotOf } from "./instance-row.ts";
 import type { InstanceRow } from "./instance-row.ts";
 import { keyHashOf, parseJson } from "./json.ts";
@@ -82,6 +83,7 @@ async function readAll(
     now: row.now,
     isWhole,
     identity: identityOf(row),
+    isAsGiven: row.is_as_given,
     bornAt: bornAtOf(row),
     version: row.i_version,
     statusAt: row.status_at,
@@ -120,14 +122,18 @@ interface InstanceFacts extends InstanceRow {
   readonly slot_priority: number | null;
   readonly slot_deadline: Date | null;
   readonly slot_wanted_at: Date | null;
+  readonly slot_has_run: boolean | null;
+  readonly slot_look_at: Date | null;
   readonly foreign_limits: readonly string[] | null;
+  readonly is_as_given: boolean;
 }
 
 function slotOf(row: InstanceFacts): SlotEvidence | null {
   const { slot_status: status, slot_request: request, slot_priority: priority } = row;
   const { slot_deadline: deadline, slot_wanted_at: wantedAt } = row;
   if (status === null || request === null || priority === null || wantedAt === null) return null;
-  return { status, request, priority, deadline, wantedAt };
+  const { slot_has_run: hasRun, slot_look_at: lookAt } = row;
+  return { status, request, priority, deadline, wantedAt, hasRun: hasRun === true, lookAt };
 }
 
 /** Plan: one descent of the primary key for each limit of the tenant, however many wait there. */
@@ -164,7 +170,9 @@ const instance = prepared(
       and l.status = 'OPEN')::integer as dead_letters,
     i.status_at, i.updated_at, i.deadline, t.status as slot_status, t.request as slot_request,
     t.priority as slot_priority, t.deadline as slot_deadline, t.wanted_at as slot_wanted_at,
-    (${foreignLimits}) as foreign_limits
+    t.has_run as slot_has_run, t.look_at as slot_look_at,
+    (${foreignLimits}) as foreign_limits,
+    coalesce(i.given = ${givenHash("i", "i.parent is not null")}, true) as is_as_given
   from workflow_instances i
   left join limit_slots t on t.tenant_id = i.tenant_id
     and t.limit_key = 'type:' || i.workflow_id and t.instance_id = i.id

@@ -107,6 +107,7 @@ export async function restoreStep(
     createdAt ?? null,
     step.startedAt,
     step.completedAt,
+    step.completion,
   ]);
 }
 
@@ -118,7 +119,7 @@ const stepColumns = prepared(
     timeout_ms = $12, heartbeat_timeout_ms = $13, error = $14::json, awaited = $15,
     created_at = coalesce($16::timestamptz, s.created_at),
     started_at = case when $9::text is null then $17::timestamptz else s.started_at end,
-    completed_at = $18
+    completed_at = $18, completion = $19
   from i
   where s.tenant_id = i.tenant_id and s.instance_id = i.id and s.path = $4 and s.iteration = $5`,
 );
@@ -170,9 +171,9 @@ export async function restoreChild(
   child: ChildEvidence,
 ): Promise<void> {
   const { childId, workflowId, workflowVersion, detached, startedAt } = child;
-  const { path, iteration, attempt } = child;
+  const { path, iteration, attempt, requestedAt } = child;
   const row = [childId, workflowId, workflowVersion, detached, startedAt];
-  const values = [...row, path, iteration, attempt];
+  const values = [...row, path, iteration, attempt, requestedAt];
   await run(db, childColumns, [tenantId, instanceId, version, ...values]);
 }
 
@@ -181,7 +182,7 @@ const childColumns = prepared(
   `${atVersion}
   update children c
   set workflow_id = $5, workflow_version = $6, detached = $7, started_at = $8,
-    path = $9, iteration = $10, attempt = $11
+    path = $9, iteration = $10, attempt = $11, requested_at = $12
   from i
   where c.tenant_id = i.tenant_id and c.instance_id = i.id and c.child_id = $4`,
 );

@@ -64,6 +64,7 @@ export interface InstancesTable {
   readonly cancellation: JsonText | null;
   readonly compensation: JsonText | null;
   readonly parent: JsonText | null;
+  readonly given: Generated<string | null>;
   readonly created_at: Time;
   readonly updated_at: Time;
   readonly started_at: OptionalTime;

@@ -26,7 +26,7 @@ const committedColumns = ["error", "completedAt", "awaited"] as const;
 
 /** Steps are written by an engine of this revision, or their columns may have been made otherwise. */
 export function checkStepColumns(
-  { steps, history = [] }: Evidence,
+  { steps, now, history = [] }: Evidence,
   { replayed }: Truth,
 ): readonly Finding[] {
   if (replayed === undefined || !replayed.isOfThisEngine) return [];
@@ -34,7 +34,9 @@ export function checkStepColumns(
   return steps.flatMap((row) => {
     const made = replayed.steps.get(`${row.path}#${row.iteration}`);
     if (made === undefined || made.attempt !== row.attempt) return [];
-    return checkStep(row, made) ?? checkInput(row, made) ?? checkCreated(row, made, times) ?? [];
+    return (
+      checkStep(row, made) ?? checkInput(row, made) ?? checkCreated(row, made, times, now) ?? []
+    );
   });
 }
 
@@ -69,10 +71,11 @@ function checkCreated(
   row: StepEvidence,
   made: ReplayedStep,
   times: readonly number[],
+  now: Date,
 ): Finding | undefined {
   const created = row.createdAt.getTime();
   const decided = made.insertedAt.getTime();
-  const next = times.find((time) => time > decided) ?? Infinity;
+  const next = times.find((time) => time > decided) ?? now.getTime();
   if (created >= decided - lateMs && created <= next + lateMs) return undefined;
   const { path, iteration } = row;
   return {

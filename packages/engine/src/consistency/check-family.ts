@@ -78,7 +78,9 @@ function checkChildRow(
     startedAt !== null &&
     startedAt.getTime() > requestedAt.getTime() - skewMs &&
     startedAt.getTime() < now.getTime() + skewMs;
-  const isMarked = isStarted || (startedAt === null && createdAt === null);
+  const isAskedLate = isHere(child, now) && startedAt !== null && !isStarted;
+  if (isAskedLate) told.push(`requestedAt ${requestedAt.toISOString()}, after it was started`);
+  const isMarked = isStarted || isAskedLate || (startedAt === null && createdAt === null);
   if (!isMarked) told.push(`startedAt ${startedAt?.toISOString() ?? "never"}, and it exists`);
   if (told.length === 0) return [];
   const place = holder && {
@@ -86,7 +88,13 @@ function checkChildRow(
     iteration: holder.iteration,
     attempt: holder.attempt,
   };
-  const right = { ...child, ...asked, ...place, startedAt: isMarked ? startedAt : requestedAt };
+  const right = {
+    ...child,
+    ...asked,
+    ...place,
+    startedAt: isMarked ? startedAt : requestedAt,
+    requestedAt: isAskedLate ? (createdAt ?? requestedAt) : requestedAt,
+  };
   return [
     {
       code: "CHILD_DIFFERS",
@@ -95,6 +103,13 @@ function checkChildRow(
       repair: { kind: "restoreChild", child: right },
     },
   ];
+}
+
+/** It exists, and what says when it was started fits when it was created. */
+function isHere({ createdAt, startedAt }: ChildEvidence, now: Date): boolean {
+  if (createdAt === null || startedAt === null) return false;
+  const started = startedAt.getTime();
+  return started > createdAt.getTime() - skewMs && started < now.getTime() + skewMs;
 }
 
 function isOf({ path, iteration, attempt }: ChildEvidence, holder: LiveExecution): boolean {

@@ -69,10 +69,12 @@ export function* checkHistory(evidence: Evidence): Generator<void, CheckedHistor
   };
 }
 
-/** Not by times that cannot be right: deadlines and the rest would follow from them. */
+/** Not by times that cannot be right, nor by another input: deadlines, keys and the rest would follow from them. */
 function* replayOf(evidence: Evidence): Generator<void, Replay | undefined, void> {
-  const { definition, identity, history = [], steps } = evidence;
-  if (definition === undefined || timesOutOfOrder(evidence).length > 0) return undefined;
+  const { definition, identity, history = [], steps, isAsGiven } = evidence;
+  if (definition === undefined || !isAsGiven || timesOutOfOrder(evidence).length > 0) {
+    return undefined;
+  }
   const outputs = new Map(steps.map((row) => [`${row.path}#${row.iteration}`, row.output]));
   return yield* replay(definition, identity, history, (key) => outputs.get(key) ?? null);
 }

@@ -48,6 +48,14 @@ export function checkTimes(evidence: Evidence, { snapshot }: Truth): readonly Fi
   return findings;
 }
 
+/** There is one copy of it: what it was is for whoever has started the instance to say. */
+export function checkGiven({ isAsGiven }: Evidence): readonly Finding[] {
+  if (isAsGiven) return [];
+  const message =
+    "its input, correlation id, user id, workflow, version, parent or start event is not the one that it was started with";
+  return [{ code: "GIVEN_DIFFERS", message, where: {} }];
+}
+
 /** A dead letter for an operator exactly where the instance says so. */
 export function checkDeadLetter(
   { openDeadLetters, steps }: Evidence,

@@ -2,16 +2,17 @@ import { allowedSlot } from "../decide/slot.ts";
 import type { Snapshot } from "../state/snapshot.ts";
 import type { Truth } from "./check-history.ts";
 import type { Evidence, Finding, SlotEvidence } from "./evidence.ts";
-import { skewMs } from "./late.ts";
+import { lateMs, skewMs } from "./late.ts";
 
 /** PROMISES P10: the place under a limit is what the instance says of it, and that is by its status. */
 export function checkSlot(evidence: Evidence, truth: Truth): readonly Finding[] {
-  const { foreignLimits } = evidence;
+  const { foreignLimits, isAsGiven } = evidence;
   const own = checkOwnSlot(evidence, truth);
   if (foreignLimits.length === 0) return own;
   const message = `the instance has a place under ${foreignLimits.join(", ")}, which is not the limit of its workflow`;
-  const repair = { kind: "leaveLimits" } as const;
-  return [{ code: "SLOT_FOREIGN", message, where: {}, repair }, ...own];
+  // It may be the workflow that was changed.
+  const repair = isAsGiven && ({ kind: "leaveLimits" } as const);
+  return [{ code: "SLOT_FOREIGN", message, where: {}, ...(repair && { repair }) }, ...own];
 }
 
 function checkOwnSlot(
@@ -40,19 +41,32 @@ function checkOwnSlot(
     const message = `the instance waits for a slot, and its place is by ${wrong}`;
     return [{ code: "SLOT_DIFFERS", message, where: {}, repair }];
   }
+  if (stored.status === "GRANTED" && isUntold(stored, now)) {
+    const message = "a slot is granted to the instance, and nobody would tell it so";
+    return [{ code: "SLOT_DIFFERS", message, where: {}, repair }];
+  }
   const fits = stored.status === slot || (stored.status === "GRANTED" && slot === "WANTED");
   if (fits && stored.request === slotRequests) return [];
   const message = `the instance ${slotText(slot)} by request ${slotRequests}, and stored is ${stored.status} by request ${stored.request}`;
   return [{ code: "SLOT_DIFFERS", message, where: {}, repair }];
 }
 
+/** Whoever tells it of its slot, or finds it untold, looks again within seconds. */
+function isUntold({ lookAt }: SlotEvidence, now: Date): boolean {
+  return lookAt === null || lookAt.getTime() > now.getTime() + lateMs;
+}
+
 /** By which the queue is ordered. */
 function queueFault(
   stored: SlotEvidence,
-  { priority, slotWantedAt }: Snapshot,
+  { priority, slotWantedAt, status }: Snapshot,
   deadline: Date | null,
   now: Date,
 ): string | undefined {
+  const hasRun = status !== "CREATED";
+  if (stored.hasRun !== hasRun) {
+    return hasRun ? "that of one that has not run" : "that of one that has run before";
+  }
   if (stored.priority !== priority) return `priority ${stored.priority}, not ${priority}`;
   if (stored.deadline?.getTime() !== deadline?.getTime()) return "another deadline";
   const wanted = stored.wantedAt.getTime();

@@ -123,7 +123,9 @@ function checkRow(
   const isDone = status === "COMPLETED" || (status === "FAILED" && error !== null);
   if (completion !== null && !isDone) {
     const message = `${placeText(row)} is ${status}, and has completion number ${completion}`;
-    return differs(where, message, replayed?.steps.get(key));
+    const made = replayed?.steps.get(key);
+    const repair = made && ({ kind: "restoreStep", step: made } as const);
+    return { code: "STEP_DIFFERS", message, where, ...(repair && { repair }) };
   }
   return undefined;
 }

@@ -178,6 +178,10 @@ function checkWait(
     const guarded = known && { repair: openAgain(known, wait) };
     return { code: "WAIT_DIFFERS", message, where, ...guarded };
   }
+  if (!wait.isLookedBack && isLate(wait.openedAt)) {
+    const message = `the wait ${keyOf(wait)} is open since ${wait.openedAt.toISOString()}`;
+    return { code: "LOOKBACK_NOT_DONE", message, where, repair: { kind: "lookBack" } };
+  }
   const times = known && hearingDiffers(known, wait, writtenAt(steps, wait));
   if (times !== undefined && known !== undefined) {
     return { code: "WAIT_DIFFERS", message: times, where, repair: openAgain(known, wait) };
@@ -190,9 +194,7 @@ function checkWait(
     const commands = [{ kind, executions: [], timers: [], waits } as const];
     return { code: "WAIT_DIFFERS", message, where, repair: { kind: "commit", commands } };
   }
-  if (wait.isLookedBack || !isLate(wait.openedAt)) return undefined;
-  const message = `the wait ${keyOf(wait)} is open since ${wait.openedAt.toISOString()}`;
-  return { code: "LOOKBACK_NOT_DONE", message, where, repair: { kind: "lookBack" } };
+  return undefined;
 }
 
 /** When the commit that began its step was written, the oldest where it is none of a step. */
@@ -213,8 +215,7 @@ function hearingDiffers(
     Math.min(opened.getTime(), lookback?.getTime() ?? Infinity);
   const isLate =
     from(openedAt, lookbackFrom) > from(written > at ? written : at, made.lookbackFrom) + lateMs;
-  const isEarly =
-    lookbackFrom !== null && lookbackFrom.getTime() < from(at, made.lookbackFrom) - lateMs;
+  const isEarly = from(openedAt, lookbackFrom) < from(at, made.lookbackFrom) - lateMs;
   if (!isLate && !isEarly) return undefined;
   const heard = new Date(from(openedAt, lookbackFrom)).toISOString();
   return `the wait ${keyOf(wait)} hears from ${heard} on, and should from ${new Date(from(at, made.lookbackFrom)).toISOString()} on`;

@@ -3,7 +3,7 @@ import { checkDefinition } from "./check-definition.ts";
 import { checkFamily } from "./check-family.ts";
 import { checkHistory } from "./check-history.ts";
 import type { Truth } from "./check-history.ts";
-import { checkDeadLetter, checkEvents, checkTimes, checkWakes } from "./check-rest.ts";
+import { checkDeadLetter, checkEvents, checkGiven, checkTimes, checkWakes } from "./check-rest.ts";
 import { checkSlot } from "./check-slot.ts";
 import { checkCompletions, checkHolders, checkProgress, checkSteps } from "./check-steps.ts";
 import { checkTimers } from "./check-timers.ts";
@@ -54,6 +54,7 @@ const commits: ReadonlySet<Repair["kind"]> = new Set([
 ]);
 
 const checks: readonly ((evidence: Evidence, truth: Truth) => readonly Finding[])[] = [
+  checkGiven,
   checkTimes,
   checkInstanceTimes,
   checkProgress,

@@ -22,6 +22,8 @@ export interface Evidence {
   /** Whether the version that the instance is bound to is stored, as it was registered. */
   readonly definitionIs: "SOUND" | "MISSING" | "EDITED";
   readonly identity: Identity;
+  /** What it was given when it was started, its input say, is as it was then; true where nothing says so. */
+  readonly isAsGiven: boolean;
   /** When it was created, by its id. */
   readonly bornAt: Date;
   /** The version of the instance's row. */
@@ -189,6 +191,10 @@ export interface SlotEvidence {
   readonly priority: number;
   readonly deadline: Date | null;
   readonly wantedAt: Date;
+  /** Those that have run before come first. */
+  readonly hasRun: boolean;
+  /** Of one that is granted: when it is looked at whether its instance knows; null: never. */
+  readonly lookAt: Date | null;
 }
 
 /** Where in the instance something is wrong. */

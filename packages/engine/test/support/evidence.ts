@@ -26,6 +26,7 @@ export function evidenceOf(
     definition,
     definitionIs: "SOUND",
     identity: snapshot,
+    isAsGiven: true,
     bornAt: snapshot.createdAt,
     version: snapshot.version,
     statusAt:
@@ -112,6 +113,8 @@ export function evidenceOf(
     slot: snapshot.slot && {
       status: snapshot.slot,
       request: snapshot.slotRequests,
+      hasRun: snapshot.status !== "CREATED",
+      lookAt: null,
       priority: snapshot.priority,
       deadline: null,
       wantedAt: now,

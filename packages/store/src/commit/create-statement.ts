@@ -1,5 +1,6 @@
 import type { ParentLink } from "@millrace/engine";
 import { latestVersionOf } from "../definitions.ts";
+import { givenHash } from "../given.ts";
 import { jsonText } from "../json.ts";
 import type { Db } from "../statement.ts";
 import { rowSource } from "../unnest.ts";
@@ -47,12 +48,13 @@ export function createStatement(drafts: readonly Draft[], shapesOf: Db | undefin
     insert into workflow_instances (
       tenant_id, id, workflow_id, workflow_version, version, status, status_at, correlation_id,
       user_id, priority, deadline, start_event_id, metadata, input, variables, snapshot, output,
-      error, cancellation, compensation, created_at, updated_at, started_at, completed_at
+      error, cancellation, compensation, created_at, updated_at, started_at, completed_at, given
       ${begins ? ", parent" : ""})
     select x.tenant_id, x.instance_id, n.workflow_id, n.workflow_version, x.version + 1, x.status,
       x.at, n.correlation_id, n.user_id, x.priority, n.deadline, n.start_event_id, n.metadata,
       n.input, x.variables, x.snapshot, x.output, x.error, x.cancellation, x.compensation,
-      n.created_at, x.at, x.started_at, x.completed_at
+      n.created_at, x.at, x.started_at, x.completed_at,
+      ${givenHash("n", begins ? "b.ix is not null" : "false")}
       ${begins ? ", b.link" : ""}
     from ${commits("x")}
     join ${news("n")} using (ix)
