@@ -1,24 +1,24 @@
 import { expect, test } from "vitest";
 import { openPatience } from "../src/scheduler/patience.ts";
 
-test("what is met again is tried after pauses that double up to ten minutes; what is not met for long begins anew", () => {
+test("what is met again is tried after pauses that double up to half a minute; what is not met for long begins anew", () => {
   let now = 0;
   const patience = openPatience(() => now);
   const place = ["2026-01-01", "a"];
   const triedAt: number[] = [];
 
-  for (; now <= 2_500_000; now += 1_000) {
+  for (; now <= 100_000; now += 1_000) {
     if (!patience.isDue(place)) continue;
     triedAt.push(now / 1_000);
     patience.note(place);
   }
   const other = patience.isDue(["2026-01-01", "b"]);
-  now += 1_200_000;
+  now += 60_000;
   patience.note(["2026-01-01", "c"]);
   patience.note(place);
   now += 1_000;
 
-  expect(triedAt).toEqual([0, 1, 3, 7, 15, 31, 63, 127, 255, 511, 1_023, 1_623, 2_223]);
+  expect(triedAt).toEqual([0, 1, 3, 7, 15, 31, 61, 91]);
   expect(other).toBe(true);
   expect(patience.isDue(place)).toBe(true);
 });

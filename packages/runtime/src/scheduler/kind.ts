@@ -45,8 +45,6 @@ export interface Kind {
    * @returns Whether there may be more that can be done at once.
    */
   sweep(services: Services, limit?: number): Promise<boolean>;
-  /** What was tried in vain is tried again at once: what stood in its way is over. */
-  forget(services: Services): void;
 }
 
 const batchSize = 500;
@@ -79,7 +77,7 @@ export function kind<Item>(options: KindOf<Item>): Kind {
     return isFull && repaired > 0;
   }
 
-  return { name, needsQueue, sweep, forget: (services) => patienceOf.delete(services) };
+  return { name, needsQueue, sweep };
 }
 
 const atOnce = 25;

@@ -5,8 +5,7 @@ import type { RowPlace } from "@millrace/store";
  * again after that could not be made good, and is tried again after a pause that doubles each time: it may
  * be that a definition is restored, or that a release comes which can do it.
  *
- * Only in memory: another process, or this one begun anew, tries once more; so does one that finds the queue
- * without its jobs.
+ * Only in memory: another process, or this one begun anew, tries once more.
  */
 export interface Patience {
   /** Where the next look goes on; undefined: at the start. */
@@ -18,7 +17,8 @@ export interface Patience {
 
 /** A round of the reconciler is as long: what was tried a moment ago may be under way. */
 const firstPauseMs = 1_000;
-const longestPauseMs = 600_000;
+/** What the queue has lost once more is told again within this. */
+const longestPauseMs = 30_000;
 /** Whatever has not been met again for so long has been made good. */
 const forgetMs = 2 * longestPauseMs;
 const mostRemembered = 10_000;

@@ -116,7 +116,6 @@ async function checkQueue(services: Services): Promise<boolean> {
   if (here !== undefined) {
     const due = await makeAllDue(database.db);
     log.warn({ steps: due }, "the queue has lost its jobs; adding them again");
-    for (const kind of kinds) kind.forget(services);
   }
   await writeSetting(database.db, "epoch", epoch);
   await queue.writeEpoch(epoch).catch(() => {});
