@@ -17,8 +17,9 @@ import { problemList } from "./problem.ts";
 import type { ProblemList } from "./problem.ts";
 import { shapeOfSchema } from "./schema-shape.ts";
 import { shapesOf } from "./shapes.ts";
-import { knownValue, namesOfItem, readStartValue, readValue } from "./values.ts";
-import type { Reading } from "./values.ts";
+import { knownValue } from "./known-values.ts";
+import { namesOfItem, readStartValue, readValue } from "./values.ts";
+import type { Reading } from "./readings.ts";
 
 /**
  * What the definition's own inputSchema proves wrong of the input that a start trigger gives, whatever

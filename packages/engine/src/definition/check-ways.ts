@@ -4,7 +4,8 @@ import type { Outline, StepOutline } from "./outline.ts";
 import { fieldsOf, itemsOf } from "./outline.ts";
 import type { ProblemList } from "./problem.ts";
 import { problemList } from "./problem.ts";
-import { knownTruth, readCondition } from "./values.ts";
+import { knownTruth } from "./known-values.ts";
+import { readCondition } from "./values.ts";
 
 /** One of the ways out of a step of which the first true one is taken. */
 interface Way {

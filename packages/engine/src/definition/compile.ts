@@ -31,7 +31,8 @@ import { inStoredOrder } from "../state/stored-order.ts";
 import { cyclicComponents } from "./graph.ts";
 import type { Draft } from "./reads-of-steps.ts";
 import { readsOfCompensation, readsOfSteps, successorsOf } from "./reads-of-steps.ts";
-import type { Names, Reading } from "./values.ts";
+import type { Reading } from "./readings.ts";
+import type { Names } from "./values.ts";
 import {
   defaultItemName,
   namesOfItem,

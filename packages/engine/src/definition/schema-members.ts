@@ -74,11 +74,7 @@ export function elementSchemas(look: Look, fields: Fields, index: number): reado
  *
  * @param of The member's name, or the index of the element; undefined: a name that is mentioned nowhere.
  */
-export function unevaluatedBy(
-  root: unknown,
-  fields: Fields,
-  of: string | number | undefined,
-): boolean {
+function unevaluatedBy(root: unknown, fields: Fields, of: string | number | undefined): boolean {
   const seen = new Set<unknown>();
   const rest = { ...fields, unevaluatedProperties: undefined, unevaluatedItems: undefined };
   return !mayEvaluate(rest);

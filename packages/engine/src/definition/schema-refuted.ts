@@ -76,7 +76,7 @@ function isIdle(key: string, fields: Fields, { type, isInteger }: Kind): boolean
 
 /** Whether it is 1, a half, a quarter and so on. */
 function isHalved(factor: number): boolean {
-  return factor <= 1 && Number.isInteger(Math.log2(factor));
+  return factor <= 1 && 2 ** Math.round(Math.log2(factor)) === factor;
 }
 
 const numberFormats: ReadonlySet<unknown> = new Set(["int32", "int64", "float", "double"]);

@@ -1,5 +1,6 @@
 import type { Outline, StepOutline } from "./outline.ts";
-import { knownTruth, knownValue, readCondition, readItems } from "./values.ts";
+import { knownTruth, knownValue } from "./known-values.ts";
+import { readCondition, readItems } from "./values.ts";
 
 /**
  * Whether each run that comes to a good end runs the step, whatever its input: no way leads past it, and it

@@ -3,8 +3,9 @@ import { described, ExpressionError, failuresOf, inspect } from "@millrace/expre
 import { didYouMean, nearNames } from "./near-name.ts";
 import type { Outline } from "./outline.ts";
 import type { ProblemList } from "./problem.ts";
-import type { Names, Reading } from "./values.ts";
-import { knownOutcome, workOfKnown } from "./values.ts";
+import type { Reading } from "./readings.ts";
+import type { Names } from "./values.ts";
+import { knownOutcome, workOfKnown } from "./known-values.ts";
 
 /** Values that are evaluated around a step or at the end, and what they read. */
 export interface StepRead {
