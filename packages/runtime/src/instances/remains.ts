@@ -17,7 +17,7 @@ export async function remainsToUndo(
   error: unknown,
 ): Promise<Definition> {
   if (!(error instanceof WorkflowNotFoundError)) throw error;
-  const read = await readInstance(database.db, key);
+  const read = await readInstance(database.db, key, []);
   if (read?.snapshot.compensation?.status !== "IN_PROGRESS") throw error;
   return remainsOf(read);
 }

@@ -44,7 +44,8 @@ export async function whyInstance(
   instanceId: string,
 ): Promise<Why> {
   const { db } = services.database;
-  const read = await readInstance(db, { tenantId, instanceId });
+  // What its steps have answered is of no matter, and may be large.
+  const read = await readInstance(db, { tenantId, instanceId }, []);
   if (read === undefined) throw new InstanceNotFoundError(instanceId);
   const { snapshot } = read;
   const at = services.clock.now();
