@@ -1,5 +1,5 @@
 import { pino } from "pino";
-import { redact, redactText, viewOfError } from "./redact.ts";
+import { messageOf, redact, redactText, viewOfError } from "./redact.ts";
 
 /** A pino logger. Messages are sentences about what happened; everything else is a field. */
 export type Log = pino.Logger;
@@ -57,10 +57,17 @@ export function createLog({ level, name, destination }: LogOptions): Log {
         const [first, second, ...rest] = args;
         // Of a lone error pino would take the message as it is.
         const lone: unknown = args.length === 1 ? first : undefined;
-        if (lone instanceof Error) method.call(this, { err: lone }, redactText(lone.message));
-        else if (typeof first === "string") method.call(this, redactText(first), second, ...rest);
-        else if (typeof second === "string") method.call(this, first, redactText(second), ...rest);
-        else method.apply(this, args);
+        try {
+          if (lone instanceof Error) method.call(this, { err: lone }, redactText(messageOf(lone)));
+          else if (typeof first === "string") method.call(this, redactText(first), second, ...rest);
+          else if (typeof second === "string")
+            method.call(this, first, redactText(second), ...rest);
+          else method.apply(this, args);
+        } catch (error) {
+          // Whoever logs has something better to do than to fail by it: members of what users throw may throw.
+          const text = [second, first].find((each) => typeof each === "string") ?? "a line";
+          method.call(this, { unshown: viewOfError(error) }, redactText(text));
+        }
       },
     },
   };

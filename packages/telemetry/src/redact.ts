@@ -17,6 +17,11 @@ export function redactText(text: string): string {
   return text.includes("://") ? text.replace(urlPassword, `$1:${mask}@`) : text;
 }
 
+/** Some libraries set what is no text. */
+export function messageOf({ message }: { readonly message: unknown }): string {
+  return typeof message === "string" ? message : (JSON.stringify(message) ?? String(message));
+}
+
 /**
  * What is logged of an error: type, message, stack, cause, and fields of its own that are plain
  * values. Objects are left out, since drivers hang whole commands and connections on their errors.
@@ -31,7 +36,7 @@ function view(error: unknown, depth: number): unknown {
   for (const [name, value] of Object.entries(error)) {
     if (typeof value !== "object" && typeof value !== "function") shown[name] = masked(name, value);
   }
-  shown["message"] = redactText(error.message).slice(0, longestMessage);
+  shown["message"] = redactText(messageOf(error)).slice(0, longestMessage);
   shown["stack"] = redactText(error.stack ?? "").slice(0, longestMessage);
   if (error.cause !== undefined && depth < deepest) shown["cause"] = view(error.cause, depth + 1);
   if (error instanceof AggregateError && depth < deepest) {

@@ -97,6 +97,41 @@ test("an error is written with type, message, stack, cause and its plain fields"
   expect(last()["err"]).not.toHaveProperty("connection");
 });
 
+const throwing = () => {
+  throw new Error("not to be read");
+};
+
+test.each<[string, object]>([
+  ["a member", Object.defineProperty({}, "x", { enumerable: true, get: throwing })],
+  ["everything", new Proxy({}, { get: throwing, ownKeys: throwing, getPrototypeOf: throwing })],
+  [
+    "toJSON",
+    {
+      inner: new (class {
+        toJSON = throwing;
+      })(),
+    },
+  ],
+  ["the message of an error", Object.defineProperty(new Error("x"), "message", { get: throwing })],
+])("to log what throws where %s is read is a line, not an error", (_, hostile) => {
+  const { log, lines, last } = capture();
+
+  log.info(hostile, "before");
+  log.error(hostile);
+  log.error({ err: hostile, step: hostile }, "after");
+
+  expect(lines).toHaveLength(3);
+  expect(last()).toMatchObject({ level: "error", msg: "after" });
+});
+
+test("an error whose message is no text is written as any other", () => {
+  const { log, last } = capture();
+  const error = Object.assign(new Error("x"), { message: { code: 5 } });
+
+  log.error(error);
+  expect(last()).toMatchObject({ msg: '{"code":5}', err: { message: '{"code":5}' } });
+});
+
 test("fields that refer to themselves do not hang the logger", () => {
   const { log, lines } = capture();
   const loop: Record<string, unknown> = {};
