@@ -2,7 +2,8 @@ import { Script } from "node:vm";
 
 /**
  * Ends a computation that goes on for too long, in the middle of a regular expression as well: the one
- * way there is in a process that also has others to serve. No sandbox; what runs is our own code.
+ * way there is in a process that also has others to serve. No sandbox; what runs is our own code. It may run
+ * more than once: time in which the process was not given a processor does not count.
  *
  * It starts a watching thread, which costs some 100 µs.
  *
@@ -12,6 +13,20 @@ export function withinTime<T>(
   limitMs: number,
   compute: () => T,
 ): { readonly value: T } | undefined {
+  for (let left = mostTries; left > 0; left--) {
+    const before = process.cpuUsage();
+    const done = tryWithin(limitMs, compute);
+    if (done !== undefined) return done;
+    const { user, system } = process.cpuUsage(before);
+    if ((user + system) / 1_000 > limitMs / 2) break;
+  }
+  return undefined;
+}
+
+/** On a machine that is so busy that it takes more, nothing is in time. */
+const mostTries = 5;
+
+function tryWithin<T>(limitMs: number, compute: () => T): { readonly value: T } | undefined {
   const held: { value?: T } = {};
   const outer = Reflect.get(globalThis, slot);
   Reflect.set(globalThis, slot, () => {

@@ -90,7 +90,7 @@ test("a random definition that passes the checker runs to an end", () => {
 
       expect([...errorKinds]).not.toContain("DEFINITION");
     }),
-    { numRuns: 2 * runs },
+    { numRuns: 3 * runs },
   );
   expect(passed).toBeGreaterThan(runs / 20);
 });
