@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { problemList } from "../../engine/src/definition/problem.ts";
-import { checkSchemaFits } from "../../engine/src/definition/schema-fits.ts";
+import { checkSchemaFits } from "../../engine/src/definition/schema/fits.ts";
 import { compileInputSchema, formats } from "../src/index.ts";
 
 const seed = Number(process.env["MILLRACE_SEED"] ?? 20_261_128);

@@ -5,7 +5,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { checkStartInput } from "../../engine/src/definition/check-start-input.ts";
 import { problemList } from "../../engine/src/definition/problem.ts";
-import { shapeOfSchema } from "../../engine/src/definition/schema-shape.ts";
+import { shapeOfSchema } from "../../engine/src/definition/schema/shape.ts";
 
 const seed = Number(process.env["MILLRACE_SEED"] ?? 20_260_104);
 

@@ -15,7 +15,7 @@ import { didYouMean, nearNames } from "./near-name.ts";
 import { below, outlineOf, textOf } from "./outline.ts";
 import { problemList } from "./problem.ts";
 import type { ProblemList } from "./problem.ts";
-import { shapeOfSchema } from "./schema-shape.ts";
+import { shapeOfSchema } from "./schema/shape.ts";
 import { shapesOf } from "./shapes.ts";
 import { knownValue } from "./known-values.ts";
 import { namesOfItem, readStartValue, readValue } from "./values.ts";

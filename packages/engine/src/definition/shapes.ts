@@ -3,7 +3,7 @@ import { anything, either, listOf, objectOf, ofType, oneOf, optional } from "@mi
 import { instanceChanges, stepChanges } from "../state/status.ts";
 import type { Outline, StepOutline } from "./outline.ts";
 import { fieldsOf, itemsOf, textOf } from "./outline.ts";
-import { shapeOfSchema } from "./schema-shape.ts";
+import { shapeOfSchema } from "./schema/shape.ts";
 
 // What is known of the values that expressions read, before there are any: the input by its schema, a
 // step by its type. Variables may be set to anything from outside.

@@ -2,9 +2,9 @@ import type { Problem, WorkflowDefinition } from "@millrace/contract";
 import { jsonFaults, parseDocument } from "@millrace/contract";
 import { checkGraph } from "./check-graph.ts";
 import { checkValues } from "./check-values.ts";
-import { checkSchemaFits } from "./schema-fits.ts";
-import type { Formats } from "./schema-keywords.ts";
-import { checkSchemaSize } from "./schema-size.ts";
+import { checkSchemaFits } from "./schema/fits.ts";
+import type { Formats } from "./schema/keywords.ts";
+import { checkSchemaSize } from "./schema/size.ts";
 import { outlineOf } from "./outline.ts";
 import { besides, inDocumentOrder, problemList, valueAt } from "./problem.ts";
 

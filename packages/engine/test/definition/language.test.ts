@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { NotWorkedOutError, openLanguage } from "../../src/definition/language.ts";
-import { readExpression } from "../../src/definition/regular-expression.ts";
+import { NotWorkedOutError, openLanguage } from "../../src/definition/schema/language.ts";
+import { readExpression } from "../../src/definition/schema/regular-expression.ts";
 
 const seed = Number(process.env["MILLRACE_SEED"] ?? 20_261_129);
 const runs = Number(process.env["MODEL_RUNS"] ?? 150);

@@ -1,6 +1,6 @@
-import type { FormatRule, Formats } from "./schema-keywords.ts";
-import { isMatch, stepsOf } from "./schema-keywords.ts";
-import { namedIn } from "./schema-kinds.ts";
+import type { FormatRule, Formats } from "./keywords.ts";
+import { isMatch, stepsOf } from "./keywords.ts";
+import { namedIn } from "./kinds.ts";
 
 /** Schemas that are looked at, all together; beyond that anything may fit. */
 const maxLooks = 50_000;

@@ -1,17 +1,17 @@
-import { below, fieldsOf, itemsOf } from "./outline.ts";
-import type { Fields } from "./outline.ts";
-import { countArrays } from "./schema-arrays.ts";
-import { isAlwaysFit } from "./schema-keywords.ts";
-import { everyKind, keyOf, kindOf } from "./schema-kinds.ts";
-import type { Kind } from "./schema-kinds.ts";
-import type { Look } from "./schema-look.ts";
-import { countNumbers } from "./schema-numbers.ts";
-import { countObjects } from "./schema-objects.ts";
-import type { Outcomes } from "./schema-of-kind.ts";
-import { fits } from "./schema-outcomes.ts";
-import { decoded, lookUp } from "./schema-references.ts";
-import { isImplied, not, openRefuted } from "./schema-refuted.ts";
-import { openTexts } from "./schema-texts.ts";
+import { below, fieldsOf, itemsOf } from "../outline.ts";
+import type { Fields } from "../outline.ts";
+import { countArrays } from "./arrays.ts";
+import { isAlwaysFit } from "./keywords.ts";
+import { everyKind, keyOf, kindOf } from "./kinds.ts";
+import type { Kind } from "./kinds.ts";
+import type { Look } from "./look.ts";
+import { countNumbers } from "./numbers.ts";
+import { countObjects } from "./objects.ts";
+import type { Outcomes } from "./of-kind.ts";
+import { fits } from "./outcomes.ts";
+import { decoded, lookUp } from "./references.ts";
+import { isImplied, not, openRefuted } from "./refuted.ts";
+import { openTexts } from "./texts.ts";
 
 // Values that no schema names: whether there are any that all schemas fit which apply to the same value. What
 // there is to choose (`anyOf`, `oneOf`, `if`, `not`) is chosen in all ways; what then applies is looked at together.

@@ -1,10 +1,10 @@
-import type { Fields } from "./outline.ts";
-import { below, fieldsOf, itemsOf } from "./outline.ts";
-import { narrowed } from "./schema-keywords.ts";
-import { memberSchemas, namesOf } from "./schema-members.ts";
-import { boundsOfAll, isAnyLeft } from "./schema-numbers.ts";
-import { not } from "./schema-refuted.ts";
-import type { Inside, Place, Said } from "./schema-together.ts";
+import type { Fields } from "../outline.ts";
+import { below, fieldsOf, itemsOf } from "../outline.ts";
+import { narrowed } from "./keywords.ts";
+import { memberSchemas, namesOf } from "./members.ts";
+import { boundsOfAll, isAnyLeft } from "./numbers.ts";
+import { not } from "./refuted.ts";
+import type { Inside, Place, Said } from "./together.ts";
 
 /** At most how many objects that no schema names fit all that is said: what must be inside, and cannot. */
 export function countObjects(said: readonly Said[], inside: Inside): number {

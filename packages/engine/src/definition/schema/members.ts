@@ -1,7 +1,7 @@
-import type { Fields } from "./outline.ts";
-import { fieldsOf, itemsOf } from "./outline.ts";
-import type { Look } from "./schema-look.ts";
-import { lookUp } from "./schema-references.ts";
+import type { Fields } from "../outline.ts";
+import { fieldsOf, itemsOf } from "../outline.ts";
+import type { Look } from "./look.ts";
+import { lookUp } from "./references.ts";
 
 // Which schemas apply to what is inside a value.
 

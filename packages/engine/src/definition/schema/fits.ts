@@ -1,9 +1,9 @@
-import type { ProblemList } from "./problem.ts";
-import { noFormats } from "./schema-keywords.ts";
-import type { Formats } from "./schema-keywords.ts";
-import { openLook } from "./schema-look.ts";
-import { openOutcomes } from "./schema-of-kind.ts";
-import { openTogether } from "./schema-together.ts";
+import type { ProblemList } from "../problem.ts";
+import { noFormats } from "./keywords.ts";
+import type { Formats } from "./keywords.ts";
+import { openLook } from "./look.ts";
+import { openOutcomes } from "./of-kind.ts";
+import { openTogether } from "./together.ts";
 
 /**
  * A schema that no input fits would register a workflow that can never be started: its keywords rule each other

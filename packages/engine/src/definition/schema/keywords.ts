@@ -1,7 +1,7 @@
-import type { Fields } from "./outline.ts";
-import type { Kind } from "./schema-kinds.ts";
-import { fits, outcomeOf } from "./schema-outcomes.ts";
-import type { Outcome } from "./schema-outcomes.ts";
+import type { Fields } from "../outline.ts";
+import type { Kind } from "./kinds.ts";
+import { fits, outcomeOf } from "./outcomes.ts";
+import type { Outcome } from "./outcomes.ts";
 
 // What single keywords of a schema, which apply no other schema, make of a kind of value.
 

@@ -1,10 +1,10 @@
-import type { Fields } from "./outline.ts";
-import { fieldsOf, itemsOf } from "./outline.ts";
-import { isAlwaysFit, ofType, sayOf } from "./schema-keywords.ts";
-import { keyOf } from "./schema-kinds.ts";
-import type { Kind } from "./schema-kinds.ts";
-import { fits } from "./schema-outcomes.ts";
-import { lookUp } from "./schema-references.ts";
+import type { Fields } from "../outline.ts";
+import { fieldsOf, itemsOf } from "../outline.ts";
+import { isAlwaysFit, ofType, sayOf } from "./keywords.ts";
+import { keyOf } from "./kinds.ts";
+import type { Kind } from "./kinds.ts";
+import { fits } from "./outcomes.ts";
+import { lookUp } from "./references.ts";
 
 /** Ways for something to be so; in each all of its schemas fit. */
 export type Alternatives = readonly (readonly unknown[])[];

@@ -10,9 +10,9 @@ import {
   optional,
   remembered,
 } from "@millrace/expressions";
-import { fieldsOf, itemsOf } from "./outline.ts";
-import type { Fields } from "./outline.ts";
-import { lookUp } from "./schema-references.ts";
+import { fieldsOf, itemsOf } from "../outline.ts";
+import type { Fields } from "../outline.ts";
+import { lookUp } from "./references.ts";
 
 // What a JSON Schema proves of a value that fits it. Keywords that are not looked at (formats, `not`,
 // `if`, …) only make what is possible narrower, so leaving them out claims nothing that is not so.

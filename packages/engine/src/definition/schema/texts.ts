@@ -1,10 +1,10 @@
 import { NotWorkedOutError, openLanguage } from "./language.ts";
 import type { Language, Texts } from "./language.ts";
-import { below, fieldsOf } from "./outline.ts";
+import { below, fieldsOf } from "../outline.ts";
 import { readExpression } from "./regular-expression.ts";
-import { formatRuleOf } from "./schema-keywords.ts";
-import { boundsOfAll, isAnyLeft } from "./schema-numbers.ts";
-import type { Inside, Said } from "./schema-together.ts";
+import { formatRuleOf } from "./keywords.ts";
+import { boundsOfAll, isAnyLeft } from "./numbers.ts";
+import type { Inside, Said } from "./together.ts";
 
 /** Steps that are taken at most to find out whether there is any text, and for all that is asked of one schema. */
 const maxSteps = 20_000;

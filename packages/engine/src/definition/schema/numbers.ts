@@ -1,5 +1,5 @@
-import { below } from "./outline.ts";
-import type { Fields } from "./outline.ts";
+import { below } from "../outline.ts";
+import type { Fields } from "../outline.ts";
 import {
   boundsOf,
   isAnyWithin,
@@ -7,11 +7,11 @@ import {
   narrowed,
   noBounds,
   wholeNumbersIn,
-} from "./schema-keywords.ts";
-import type { Bounds } from "./schema-keywords.ts";
-import { keyOf } from "./schema-kinds.ts";
-import type { Kind } from "./schema-kinds.ts";
-import type { Inside, Said } from "./schema-together.ts";
+} from "./keywords.ts";
+import type { Bounds } from "./keywords.ts";
+import { keyOf } from "./kinds.ts";
+import type { Kind } from "./kinds.ts";
+import type { Inside, Said } from "./together.ts";
 
 /** What bounds values of a type or their sizes, the narrowest of each side. */
 export function boundsOfAll(said: readonly Said[], type: Kind["type"]): Bounds {

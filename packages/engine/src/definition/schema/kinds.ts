@@ -1,4 +1,4 @@
-import { fieldsOf, itemsOf } from "./outline.ts";
+import { fieldsOf, itemsOf } from "../outline.ts";
 
 /** Values of one type, or one value. */
 export interface Kind {

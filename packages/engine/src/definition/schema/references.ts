@@ -1,4 +1,4 @@
-import { fieldsOf } from "./outline.ts";
+import { fieldsOf } from "../outline.ts";
 
 /**
  * What a reference in `schema` refers to by a JSON pointer below `#`; undefined for any other reference, which

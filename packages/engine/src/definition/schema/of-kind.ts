@@ -1,5 +1,5 @@
-import type { Fields } from "./outline.ts";
-import { below, fieldsOf, itemsOf } from "./outline.ts";
+import type { Fields } from "../outline.ts";
+import { below, fieldsOf, itemsOf } from "../outline.ts";
 import {
   boundsOf,
   formatRuleOf,
@@ -8,26 +8,15 @@ import {
   isWithin,
   ofType,
   sayOf,
-} from "./schema-keywords.ts";
-import { keyOf, kindOf } from "./schema-kinds.ts";
-import type { Kind } from "./schema-kinds.ts";
-import type { Look } from "./schema-look.ts";
-import { elementSchemas, memberSchemas, namesOf } from "./schema-members.ts";
-import type { InnerSchema } from "./schema-members.ts";
-import {
-  all,
-  both,
-  endless,
-  fails,
-  fits,
-  one,
-  open,
-  outcomeOf,
-  some,
-  turned,
-} from "./schema-outcomes.ts";
-import type { Check, Outcome } from "./schema-outcomes.ts";
-import { decoded, lookUp } from "./schema-references.ts";
+} from "./keywords.ts";
+import { keyOf, kindOf } from "./kinds.ts";
+import type { Kind } from "./kinds.ts";
+import type { Look } from "./look.ts";
+import { elementSchemas, memberSchemas, namesOf } from "./members.ts";
+import type { InnerSchema } from "./members.ts";
+import { all, both, endless, fails, fits, one, open, outcomeOf, some, turned } from "./outcomes.ts";
+import type { Check, Outcome } from "./outcomes.ts";
+import { decoded, lookUp } from "./references.ts";
 
 /**
  * What a schema makes of one kind of value: of one that is named all is known; of others their type alone, and

@@ -1,9 +1,9 @@
-import { below, itemsOf } from "./outline.ts";
-import { narrowed } from "./schema-keywords.ts";
-import { elementSchemas } from "./schema-members.ts";
-import { boundsOfAll, isAnyLeft } from "./schema-numbers.ts";
-import { not } from "./schema-refuted.ts";
-import type { Inside, Place, Said } from "./schema-together.ts";
+import { below, itemsOf } from "../outline.ts";
+import { narrowed } from "./keywords.ts";
+import { elementSchemas } from "./members.ts";
+import { boundsOfAll, isAnyLeft } from "./numbers.ts";
+import { not } from "./refuted.ts";
+import type { Inside, Place, Said } from "./together.ts";
 
 /** Elements that are looked at one by one; where more are listed, only the first, and for themselves. */
 const mostElements = 50;
