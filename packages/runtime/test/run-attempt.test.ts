@@ -30,13 +30,19 @@ test.each<[string, unknown]>([
   expect(() => asJson(result)).toThrow(` is ${what}`);
 });
 
-test("what JSON keeps, by its own means or by those of a Map with members, is no fault", () => {
+test("what JSON keeps, by its own means or by those of a Map or a Set, is no fault", () => {
   const at = new Date(0);
   const shown = Object.assign(new Map(), { toJSON: () => [1] });
+  const tags = new (class extends Set {
+    toJSON() {
+      return [...this];
+    }
+  })(["a"]);
 
-  expect(asJson({ at, shown, none: null, empty: {}, list: [undefined] })).toEqual({
+  expect(asJson({ at, shown, tags, none: null, empty: {}, list: [undefined] })).toEqual({
     at: at.toISOString(),
     shown: [1],
+    tags: ["a"],
     none: null,
     empty: {},
     list: [null],

@@ -207,9 +207,10 @@ function stringify(result: unknown): string | undefined {
   return text;
 }
 
-/** As a replacer: `value` is what `toJSON` has made of the member of `this`. */
+/** As a replacer: `value` is what `toJSON` has made of the member of `this`, which is null of a Date without a time. */
 function refuseLost(this: unknown, key: string, value: unknown): unknown {
-  const lost = lostAs(value) ?? lostAs((this as Record<string, unknown>)[key]);
+  const member = (this as Record<string, unknown>)[key];
+  const lost = lostAs(types.isDate(member) ? member : value);
   if (lost === undefined) return value;
   throw new Error(`${key === "" ? "the result" : `"${key}"`} is ${lost}`);
 }
