@@ -1,3 +1,5 @@
+import { BOUNDS } from "@millrace/contract";
+
 /**
  * The parts of a view that are asked for, as `status` or `state.variables.total`, in the shape that
  * the whole has. `id` and `version` are always there; a part that the view does not have is left out.
@@ -9,8 +11,9 @@ export function pickFields(view: object, fields: readonly string[]): object {
 }
 
 function copy(from: object, to: Record<string, unknown>, path: readonly string[]): void {
-  const [key = "", ...rest] = path;
-  if (!Object.hasOwn(from, key)) return;
+  const length = lengthOfName(from, path);
+  if (length === 0) return;
+  const [key, rest] = [path.slice(0, length).join("."), path.slice(length)];
   const value: unknown = Reflect.get(from, key);
   const has = Object.hasOwn(to, key);
   if (rest.length === 0) {
@@ -24,6 +27,16 @@ function copy(from: object, to: Record<string, unknown>, path: readonly string[]
     : (Object.create(null) as Record<string, unknown>);
   to[key] = inner;
   copy(value, inner, rest);
+}
+
+/**
+ * How much of a path names a member: the name of a step in an item, as `ship[3].label`, has points in it, yet no
+ * more than a definition has levels.
+ */
+function lengthOfName(of: object, path: readonly string[]): number {
+  let length = Math.min(path.length, BOUNDS.depth);
+  while (length > 0 && !Object.hasOwn(of, path.slice(0, length).join("."))) length -= 1;
+  return length;
 }
 
 /** The steps whose outputs belong to these parts; undefined: all of them. */

@@ -1,6 +1,7 @@
 import { once } from "node:events";
 import { type AddressInfo, connect } from "node:net";
 import { afterEach, expect, test } from "vitest";
+import { pickFields } from "../src/fields.ts";
 import { createFakeApp, type FakeApp, ID, view } from "./fake-runtime.ts";
 
 const JSON_TYPE = { "content-type": "application/json" };
@@ -365,6 +366,21 @@ test("fields answers the parts that are asked for, in the whole's shape", async 
     state: { variables: { total: 3 } },
     progress: { completed: 0, total: 2 },
   });
+});
+
+test("steps in items are asked for by their paths, which have points in them", () => {
+  const inner = { output: { n: 1 }, error: null };
+  const steps = { ship: inner, "ship[3].p": inner, "ship[3].p.x.label": inner };
+  const whole = { id: ID, version: 7, state: { steps } };
+  const pick = (field: string) => pickFields(whole, [`state.steps.${field}`]);
+
+  const picked = (member: object) => ({ id: ID, version: 7, state: { steps: member } });
+  expect(pick("ship[3].p")).toEqual(picked({ "ship[3].p": inner }));
+  expect(pick("ship[3].p.output")).toEqual(picked({ "ship[3].p": { output: { n: 1 } } }));
+  expect(pick("ship[3].p.x.label.output.n")).toEqual(
+    picked({ "ship[3].p.x.label": { output: { n: 1 } } }),
+  );
+  expect(pick("ship[4].p")).toEqual(picked({}));
 });
 
 test.each([
