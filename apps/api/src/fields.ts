@@ -44,11 +44,11 @@ export function outputsIn(fields: readonly string[] | undefined): readonly strin
   const steps = new Set<string>();
   for (const field of fields ?? ["state"]) {
     const [part = "", of = "steps", step, column = "output"] = field.split(".");
-    if (!(part === "state" || part === "compensation") || of !== "steps" || column !== "output") {
-      continue;
-    }
+    if (!(part === "state" || part === "compensation") || of !== "steps") continue;
     // Of an item it is the path that names it.
-    if (step === undefined || step.includes("[")) return undefined;
+    if (field.includes("[")) return undefined;
+    if (column !== "output") continue;
+    if (step === undefined) return undefined;
     steps.add(step);
   }
   return [...steps];

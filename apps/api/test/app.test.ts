@@ -388,7 +388,9 @@ test.each([
   ["state.steps.a.output.n,state.steps.b,compensation.steps.undo.output", ["a", "b", "undo"]],
   ["state.steps.a,state.steps", undefined],
   ["compensation", undefined],
-  ["state.steps.map[1].output", undefined],
+  ["state.steps.map[1].label", undefined],
+  ["state.steps.map[1].label.output.n", undefined],
+  ["state.steps.both.left.map[1].label.output", undefined],
 ])(
   "of the outputs of steps only those are read that are among the fields: %s",
   async (fields, read) => {
