@@ -35,7 +35,7 @@ export function openPatience(now = () => performance.now()): Patience {
 
   function forgetOld(): void {
     for (const [key, { at }] of tries) {
-      if (tries.size <= mostRemembered && at > now() - forgetMs) return;
+      if (tries.size < mostRemembered && at > now() - forgetMs) return;
       tries.delete(key);
     }
   }
@@ -47,11 +47,11 @@ export function openPatience(now = () => performance.now()): Patience {
       return tried === undefined || now() >= tried.at + tried.pauseMs;
     },
     note(place) {
+      forgetOld();
       const key = JSON.stringify(place);
       const pauseMs = Math.min(2 * (tries.get(key)?.pauseMs ?? firstPauseMs / 2), longestPauseMs);
       tries.delete(key);
       tries.set(key, { at: now(), pauseMs });
-      forgetOld();
     },
   };
 }
