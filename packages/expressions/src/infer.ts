@@ -256,9 +256,10 @@ export function infer(
     if (isGuard || mayBeEqual(left, right, each.operator.length === 3)) return;
     const always = each.operator.startsWith("!") ? "true" : "false";
     const [what, that] = textsOf(each.left, each.right);
-    const hint = hintFor(left, right) ?? hintFor(right, left) ?? "";
-    const message = `this is always ${always}: ${what} ${isOrIsOneOf(left)}, and ${that} ${isOrIsOneOf(right)}${hint}`;
     const isOfTypes = !left.types.some((type) => right.types.includes(type));
+    const why = isOfTypes ? undefined : wholeOf([what, left], [that, right]);
+    const hint = hintFor(left, right) ?? hintFor(right, left) ?? "";
+    const message = `this is always ${always}: ${why ?? `${what} ${isOrIsOneOf(left)}, and ${that} ${isOrIsOneOf(right)}${hint}`}`;
     report.mismatch(isOfTypes ? "TYPE_MISMATCH" : "NEVER_EQUAL", message, each.start);
   }
 
@@ -342,6 +343,7 @@ const stepsPaths: ReadonlySet<string> = new Set([
 
 function mayBeEqual(left: Shape, right: Shape, isStrict: boolean): boolean {
   if (left.types.length === 0 || right.types.length === 0) return true;
+  if (isWhole(left) || isWhole(right)) return false;
   if (left.values !== undefined && right.values !== undefined) {
     const { values } = right;
     return left.values.some((value) => values.some((other) => equal(value, other, isStrict)));
@@ -352,12 +354,11 @@ function mayBeEqual(left: Shape, right: Shape, isStrict: boolean): boolean {
   const isText = (side: Shape) => isOnly(side, "string") && noNumbers(side.values);
   if (isText(left)) return !isOnly(right, "number", "boolean", "array", "object");
   if (isText(right)) return !isOnly(left, "number", "boolean", "array", "object");
-  const plain = ["string", "number", "boolean"] as const;
-  const isWhole = (side: Shape) => isOnly(side, "array", "object");
-  return !(
-    (isWhole(left) && isOnly(right, ...plain)) ||
-    (isWhole(right) && isOnly(left, ...plain))
-  );
+  return true;
+}
+
+function isWhole(shape: Shape): boolean {
+  return isOnly(shape, "array", "object");
 }
 
 function equal(left: PlainValue, right: PlainValue, isStrict: boolean): boolean {
@@ -370,6 +371,14 @@ function noNumbers(values: readonly PlainValue[] | undefined): boolean {
     values !== undefined &&
     values.every((value) => typeof value === "string" && Number.isNaN(Number(value)))
   );
+}
+
+/** Why values of one type are never equal, where one of them is a list or object. */
+function wholeOf(...sides: readonly (readonly [string | undefined, Shape])[]): string | undefined {
+  const whole = sides.find(([, shape]) => isWhole(shape));
+  if (whole === undefined) return undefined;
+  const [what, shape] = whole;
+  return `${what} is ${described(shape)}, which equals nothing here; equals() compares what is in two of them`;
 }
 
 function isOrIsOneOf(shape: Shape): string {

@@ -16,7 +16,7 @@ import {
   replaceFirst,
   splitText,
 } from "./texts.ts";
-import { toInteger, toNumber, toText } from "./values.ts";
+import { isWhole, toInteger, toNumber, toText } from "./values.ts";
 
 type List = readonly unknown[];
 
@@ -271,21 +271,21 @@ const arrayMethods: readonly MethodSpec<List>[] = [
   {
     name: "includes",
     parameters: "value, from?",
-    summary: "Whether a value is among the elements.",
+    summary: "Whether a plain value is among the elements; where() and find() look into objects.",
     example: ["['a', 'b'].includes('b')", true],
     call: (run, self, value, from) => {
       chargeElements(run, self, value);
-      return arrays.includes.call(self, value, toInteger(run, from));
+      return !isWhole(value) && arrays.includes.call(self, value, toInteger(run, from));
     },
   },
   {
     name: "indexOf",
     parameters: "value, from?",
-    summary: "Where a value first occurs, or -1.",
+    summary: "Where a plain value first occurs, or -1.",
     example: ["['a', 'b'].indexOf('b')", 1],
     call: (run, self, value, from) => {
       chargeElements(run, self, value);
-      return arrays.indexOf.call(self, value, toInteger(run, from));
+      return isWhole(value) ? -1 : arrays.indexOf.call(self, value, toInteger(run, from));
     },
   },
   {
@@ -299,10 +299,11 @@ const arrayMethods: readonly MethodSpec<List>[] = [
   {
     name: "lastIndexOf",
     parameters: "value, from?",
-    summary: "Where a value last occurs, or -1.",
+    summary: "Where a plain value last occurs, or -1.",
     example: ["['a', 'b', 'a'].lastIndexOf('a')", 2],
     call: (run, self, value, from) => {
       chargeElements(run, self, value);
+      if (isWhole(value)) return -1;
       return arrays.lastIndexOf.call(
         self,
         value,

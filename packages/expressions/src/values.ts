@@ -7,7 +7,8 @@
  *
  * - as text, an array or object is its JSON (`"a" + [1]` is `a[1]`, JavaScript says `a1`);
  * - as a number it is NaN, so `[5] * 2` is NaN and `[5] > 3` is false;
- * - `==` with a primitive on the other side is false.
+ * - it equals nothing, itself included: what is read from the store is another object each time, so that
+ *   being the same one would depend on when it was read. `equals()` compares what is in them.
  */
 import { jsonText } from "./json.ts";
 import { isForbidden, readProperty } from "./properties.ts";
@@ -45,6 +46,11 @@ export function typeOf(value: unknown): ValueType {
 
 export function isObject(value: unknown): value is JsonObject {
   return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/** An array or object. */
+export function isWhole(value: unknown): boolean {
+  return typeof value === "object" && value !== null;
 }
 
 export function isMissing(value: unknown): value is null | undefined {
@@ -117,7 +123,7 @@ export function add(run: Run, left: unknown, right: unknown): unknown {
 }
 
 function isTextual(value: unknown): boolean {
-  return typeof value === "string" || (typeof value === "object" && value !== null);
+  return typeof value === "string" || isWhole(value);
 }
 
 export function concatenate(run: Run, left: string, right: string): string {
@@ -134,8 +140,9 @@ export function looselyEqual(run: Run, left: unknown, right: unknown): boolean {
   return toNumber(run, left) === toNumber(run, right);
 }
 
-/** `left === right` */
+/** `left === right`; an array or object equals nothing. */
 export function strictlyEqual(run: Run, left: unknown, right: unknown): boolean {
+  if (isWhole(left)) return false;
   if (typeof left === "string" && left.length > longText) chargeText(run, left.length);
   return left === right;
 }

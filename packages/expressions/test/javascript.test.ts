@@ -33,6 +33,15 @@ test.each([
   ["a list or object as a number is NaN", "[5] * 2", Number.NaN, 10],
   ["a list or object has no order", "[5] > 3", false, true],
   ["a list or object equals no primitive", "[5] == 5", false, true],
+  [
+    "a list or object equals nothing, itself included",
+    "input.nested === input.nested",
+    false,
+    true,
+  ],
+  ["a list or object is in no list", "[input.nested].includes(input.nested)", false, true],
+  ["a list or object is nowhere in a list", "[input.nested].indexOf(input.nested)", -1, 0],
+  ["nor from the end", "[input.nested].lastIndexOf(input.nested)", -1, 0],
   ["a list or object is nobody's key", "input?.[['a']]", undefined, 1],
   ["`in` without an object is false", "'a' in 5", false, "TypeError"],
   ["spreading a missing list adds nothing", "[...undefined]", [], "TypeError"],
@@ -64,7 +73,8 @@ function compare(source: string): string {
   conversions = 0;
   const ours = evaluate(source);
   if (conversions > 0) throw new Error(`${source} asked a value to become a primitive`);
-  const theirs = evaluateAsJavaScript(source);
+  // As if each value were read from the store where it is named: no list or object is another one.
+  const theirs = evaluateAsJavaScript(source.replaceAll(namesOfRoots, "structuredClone($&)"));
   if (ours instanceof Error && theirs.value instanceof Error) return "both fail";
   if (isSame(ours, theirs.value)) return "same value";
   if (theirs.coerced) return "a list or object became a primitive";
@@ -77,6 +87,8 @@ function compare(source: string): string {
     `${source}\n  is ${JSON.stringify(ours)} (${String(ours)})\n  JavaScript: ${JSON.stringify(theirs.value)} (${String(theirs.value)})`,
   );
 }
+
+const namesOfRoots = new RegExp(`(?<![.\\w])(?:${Object.keys(data).join("|")})\\b`, "g");
 
 const spreadError = /not iterable|Symbol\.iterator|Spread syntax|\.\.\. in (?:a list|an object)/;
 

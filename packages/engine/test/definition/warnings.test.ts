@@ -126,6 +126,19 @@ describe("a warning", () => {
       "NEVER_EQUAL",
     ],
     [
+      "a list that is compared with whatever",
+      [task("a", undefined, { condition: "input.last === input.tags" })],
+      "/steps/0/condition",
+      "NEVER_EQUAL",
+      {
+        inputSchema: {
+          type: "object",
+          properties: { tags: { type: "array" } },
+          required: ["tags"],
+        },
+      },
+    ],
+    [
       "a value that is not of the enum",
       [task("a", undefined, { condition: "input.kind === 'expres'" })],
       "/steps/0/condition",

@@ -51,7 +51,8 @@ export const valueFunctions: readonly FunctionSpec[] = [
   {
     name: "equals",
     parameters: "left, right",
-    summary: "Whether two values are the same in content; `===` on lists and objects is identity.",
+    summary:
+      "Whether two values are the same in content; by `===` a list or object equals nothing.",
     example: ["equals({ a: [1] }, { a: [1] })", true],
     plain: true,
     call: (run, left, right) => sameContent(run, left, right, 0),
