@@ -217,6 +217,24 @@ test("a worker without its settings says all that is missing, with exit code 2",
   expect(output).toContain("DATABASE_URL is missing");
 });
 
+test("a process that cannot start says what is wrong and what to do, without a line of our own code", async () => {
+  const DATABASE_URL = dev.ready.databaseUrl;
+  const file = join(folder, "ends.mjs");
+  await writeFile(file, "process.exit();\n");
+
+  const [ended, without] = await Promise.all([
+    runMillrace(["worker", "--tasks", file], { DATABASE_URL, LOG_LEVEL: "error" }),
+    runMillrace(["scheduler"], { DATABASE_URL: `${DATABASE_URL}-x`, LOG_LEVEL: "error" }),
+  ]);
+
+  expect(ended.exitCode).toBe(1);
+  expect(ended.output).toMatch(
+    /^could not start: the task module \S+ends\.mjs ended its worker .*\n +at file:\S+ends\.mjs:1:9\n$/,
+  );
+  expect(without.exitCode).toBe(1);
+  expect(without.output).toMatch(/^could not start: .*-x" does not exist\. .*millrace migrate\n$/);
+});
+
 test("doctor looks at the database, the API, drift and a sample of the instances", async () => {
   await startOrder("A-doctor");
 

@@ -1,8 +1,10 @@
 import type { Log } from "@millrace/telemetry";
 import { startGently } from "./gentle-start.ts";
 import { type Settings, SettingsError } from "./settings.ts";
+import { describeStartFailure } from "./start-failure.ts";
 import { isCell, tellWhy } from "./worker/cell.ts";
 import type { Keeper } from "./worker/cell.ts";
+import { describeUnaskedExit } from "./worker/unasked-exit.ts";
 
 /** A program that runs, and how to bring it to its end. */
 export interface RunningProgram {
@@ -44,9 +46,18 @@ export async function runProcess(start: () => Promise<RunningProgram>): Promise<
   const die = (what: string) => (error: unknown) => {
     tellWhy(error);
     if (program) program.log.fatal({ err: error }, what);
-    else process.stderr.write(`${error instanceof Error ? error.stack : String(error)}\n`);
-    process.exit(EXIT.failed);
+    else process.stderr.write(`${describeStartFailure(error)}\n`);
+    exit(EXIT.failed);
   };
+  process.on("exit", (code) => {
+    if (isOurExit) return;
+    const why = describeUnaskedExit(code);
+    tellWhy(why);
+    if (program) program.log.fatal(why);
+    else process.stderr.write(`could not start: ${why}\n`);
+    // Whoever started it must not take it for an end that was asked for.
+    process.exitCode = code || EXIT.failed;
+  });
   process.on("uncaughtException", die("uncaught exception"));
   process.on("unhandledRejection", (error) => {
     if (program?.isHost) program.log.error({ err: error }, "a rejection that nobody handled");
@@ -56,8 +67,8 @@ export async function runProcess(start: () => Promise<RunningProgram>): Promise<
   let isEnding = false;
   const onSignal = (signal: NodeJS.Signals) => {
     // Nothing has been taken on yet, or a person insists.
-    if (!program) process.exit(EXIT.asked);
-    if (isEnding) process.exit(128 + (signal === "SIGINT" ? 2 : 15));
+    if (!program) exit(EXIT.asked);
+    if (isEnding) exit(128 + (signal === "SIGINT" ? 2 : 15));
     isEnding = true;
     program.log.info({ signal }, "asked to end");
     void end(program);
@@ -69,8 +80,8 @@ export async function runProcess(start: () => Promise<RunningProgram>): Promise<
     program = await start();
   } catch (error) {
     tellWhy(error);
-    process.stderr.write(`${describe(error)}\n`);
-    process.exit(error instanceof SettingsError ? EXIT.settings : EXIT.failed);
+    process.stderr.write(`${describeStartFailure(error)}\n`);
+    exit(error instanceof SettingsError ? EXIT.settings : EXIT.failed);
   }
   const { unknown, graceMs } = program.settings;
   if (unknown.length > 0) program.log.warn({ unknown }, "there are no such settings");
@@ -80,6 +91,13 @@ export async function runProcess(start: () => Promise<RunningProgram>): Promise<
   keeper.tell({ kind: "ready" });
   await keeper.ended;
   await end(program);
+}
+
+let isOurExit = false;
+
+function exit(code: number): never {
+  isOurExit = true;
+  process.exit(code);
 }
 
 /**
@@ -96,20 +114,15 @@ function takeChannel(): (message: object) => void {
 async function end({ log, settings: { graceMs }, close }: RunningProgram): Promise<void> {
   const limit = setTimeout(() => {
     log.error({ graceMs }, "did not come to an end in time");
-    process.exit(EXIT.failed);
+    exit(EXIT.failed);
   }, graceMs + CLOSING_MS);
   try {
     await close();
     clearTimeout(limit);
     log.info("ended");
-    process.exit(EXIT.asked);
+    exit(EXIT.asked);
   } catch (error) {
     log.error({ err: error }, "could not end properly");
-    process.exit(EXIT.failed);
+    exit(EXIT.failed);
   }
-}
-
-function describe(error: unknown): string {
-  if (error instanceof SettingsError) return error.message;
-  return error instanceof Error ? (error.stack ?? error.message) : String(error);
 }

@@ -1,7 +1,7 @@
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { createTemporaryFolder } from "@millrace/testkit";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { loadTasks } from "../src/worker/load-tasks.ts";
 import { taskRegistry } from "../src/worker/task-registry.ts";
 
@@ -54,6 +54,22 @@ test("what fails in being loaded is told by its name, and all that is wrong with
   expect(tasks.tasks).toContain(
     'export "default": task y: "run" must be a function; export "default": a task has a non-empty string "id"',
   );
+});
+
+test("a module whose top-level await never ends is told of, and given up after half a minute", async () => {
+  vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
+  try {
+    const loading = load("endless.mjs", "await new Promise(() => {});");
+    await vi.waitUntil(() => vi.getTimerCount() > 0);
+    vi.advanceTimersByTime(30_000);
+    const { tasks, warnings } = await loading;
+
+    expect(warnings).toHaveLength(5);
+    expect(warnings[0]).toContain("endless.mjs: it has not come to its end in 5 s");
+    expect(tasks).toContain("endless.mjs: it has not come to its end in 30 s, and is given up");
+  } finally {
+    vi.useRealTimers();
+  }
 });
 
 test.each([

@@ -97,7 +97,7 @@ async function waitForServer(
     } catch (error) {
       if (!isTransient(error)) throw error;
       if (performance.now() - saidAt > sayAgainMs) {
-        log?.warn({ err: error }, "the database does not answer; waiting for it");
+        log?.warn({ reason: error.message }, "the database does not answer; waiting for it");
         saidAt = performance.now();
       }
       await new Promise((resolve) => setTimeout(resolve, 100));

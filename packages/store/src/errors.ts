@@ -63,7 +63,7 @@ export class BadCursorError extends Error {
 }
 
 /** Whether waiting and trying again makes sense. */
-export function isTransient(error: unknown): boolean {
+export function isTransient(error: unknown): error is StoreError {
   return error instanceof StoreError && error.retryable;
 }
 

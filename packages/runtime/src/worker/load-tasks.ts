@@ -4,6 +4,9 @@ import { join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { isTask, taskFault } from "@millrace/sdk";
 import type { Task } from "@millrace/sdk";
+import { StartError } from "../start-failure.ts";
+import { ownFrames } from "./own-frames.ts";
+import { whileLoading } from "./unasked-exit.ts";
 
 const moduleFile = /\.(?:js|mjs|ts|mts)$/;
 const notAModule = /\.(?:d\.m?ts|test\.[a-z]+|spec\.[a-z]+)$/;
@@ -13,7 +16,7 @@ const notAModule = /\.(?:d\.m?ts|test\.[a-z]+|spec\.[a-z]+)$/;
  *
  * @param paths Files, or folders that are searched with all below them.
  * @param warn Told of paths in which there is no task.
- * @throws Error naming every path and module that gave trouble.
+ * @throws StartError naming every path and module that gave trouble.
  */
 export async function loadTasks(
   paths: readonly string[],
@@ -34,7 +37,7 @@ export async function loadTasks(
   for (const file of files) {
     try {
       const isChanged = changeToAllObjects() !== undefined;
-      const found = await tasksOf(file);
+      const found = await tasksOf(file, warn);
       const change = changeToAllObjects();
       // Those that come after the one that did it are not to blame.
       if (change !== undefined && !isChanged) throw new TaskFault(change);
@@ -44,7 +47,8 @@ export async function loadTasks(
       faults.push(`${file}: ${reasonOf(file, error)}`);
     }
   }
-  if (faults.length > 0) throw new Error(`task modules could not be loaded:\n${faults.join("\n")}`);
+  if (faults.length > 0)
+    throw new StartError(`task modules could not be loaded:\n${faults.join("\n")}`);
   return tasks;
 }
 
@@ -66,8 +70,8 @@ async function modulesIn(path: string): Promise<readonly string[]> {
 const noTask =
   "there is no task in it. A task is an object { id, run } that the module exports, by itself or in a list";
 
-async function tasksOf(file: string): Promise<readonly Task[]> {
-  const module = (await import(pathToFileURL(file).href)) as Record<string, unknown>;
+async function tasksOf(file: string, warn: (message: string) => void): Promise<readonly Task[]> {
+  const module = await importWithin(file, warn);
   const tasks = new Set<Task>();
   const faults: string[] = [];
   for (const [name, exported] of Object.entries(module)) {
@@ -79,6 +83,36 @@ async function tasksOf(file: string): Promise<readonly Task[]> {
   if (faults.length > 0) throw new TaskFault(faults.join("; "));
   return [...tasks];
 }
+
+/** A module that takes longer is told of, again and again. */
+const sayAfterMs = 5_000;
+/** One that fetches what it needs is ready by then; whoever has started the worker waits a minute at most. */
+const longestLoadMs = 30_000;
+
+/** A module whose top-level `await` never ends would hold its worker for ever, and nobody would know by what. */
+async function importWithin(
+  file: string,
+  warn: (message: string) => void,
+): Promise<Record<string, unknown>> {
+  let seconds = 0;
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_, refuse) => {
+    timer = setInterval(() => {
+      seconds += sayAfterMs / 1_000;
+      const since = `it has not come to its end in ${seconds} s`;
+      if (seconds < longestLoadMs / 1_000) return warn(`${file}: ${since}: ${awaits}`);
+      refuse(new TaskFault(`${since}, and is given up: ${awaits}`));
+    }, sayAfterMs);
+  });
+  try {
+    return await whileLoading(file, () => Promise.race([import(pathToFileURL(file).href), late]));
+  } finally {
+    clearInterval(timer);
+  }
+}
+
+const awaits =
+  "something that it, or what it imports, awaits at its top level. Await it in the task that needs it";
 
 class TaskFault extends Error {}
 
@@ -111,9 +145,15 @@ function reasonOf(file: string, error: unknown): string {
   if (typescript) {
     return "Node.js runs TypeScript from 22.18 on; with an older one compile it, or write the task in .mjs";
   }
-  if (error instanceof SyntaxError) return syntaxFault(file) ?? `${name}: ${message}`;
-  const place = /\bfile:\/\/\S+:\d+:\d+/.exec(stack)?.[0];
-  return `${name}: ${message}${place === undefined ? "" : ` (at ${place})`}`;
+  if (error instanceof SyntaxError) {
+    return syntaxFault(file) ?? `${name}: ${message}, in ${linkedIn(stack) ?? "what it imports"}`;
+  }
+  return [`${name}: ${message}`, ...ownFrames(error)].join("\n");
+}
+
+/** Which line asks for what another module does not export, Node writes before the error. */
+function linkedIn(stack: string): string | undefined {
+  return /^file:\S+:\d+$/m.exec(stack)?.[0];
 }
 
 /** An import does not say where a module cannot be read; Node itself does. */

@@ -1,6 +1,7 @@
 import { parseDuration, durationToMs, isRefusal } from "@millrace/engine";
 import type { RetryPolicy } from "@millrace/engine";
 import type { RetryDocument, Task } from "@millrace/sdk";
+import { StartError } from "../start-failure.ts";
 import { builtInTasks } from "./built-in-tasks.ts";
 
 /** A task as a worker keeps it: what its author said of clocks and retries, in milliseconds. */
@@ -16,7 +17,7 @@ export type TaskRegistry = ReadonlyMap<string, KnownTask>;
 /**
  * Those that are built in, and these.
  *
- * @throws Error naming every task that is given twice, or whose clocks cannot be read.
+ * @throws StartError naming every task that is given twice, or whose clocks cannot be read.
  */
 export function taskRegistry(tasks: readonly Task[]): TaskRegistry {
   const registry = new Map(builtInTasks.map((task) => [task.id, knownTask(task)]));
@@ -31,7 +32,7 @@ export function taskRegistry(tasks: readonly Task[]): TaskRegistry {
       faults.push(`task "${task.id}": ${error instanceof Error ? error.message : String(error)}`);
     }
   }
-  if (faults.length > 0) throw new Error(faults.join("\n"));
+  if (faults.length > 0) throw new StartError(faults.join("\n"));
   return registry;
 }
 
