@@ -5,7 +5,12 @@ import {
   retryDeadLetter,
   type Services,
 } from "@millrace/runtime";
-import { type DeadLetter, listDeadLetters, readDeadLetter } from "@millrace/store";
+import {
+  type DeadLetter,
+  type LapsedDelivery,
+  listDeadLetters,
+  readDeadLetter,
+} from "@millrace/store";
 import type { Caller, Runtime } from "./runtime.ts";
 import { errorView, time } from "./views.ts";
 
@@ -58,12 +63,33 @@ function deadLetterView(letter: DeadLetter): DeadLetterView {
     ...rest,
     executionId: `${path}#${iteration}`,
     error: errorView(error),
-    deliveries: deliveries.map(({ lastBeatAt, foundAt, ...delivery }) => ({
-      ...delivery,
-      lastBeatAt: lastBeatAt === null ? null : new Date(lastBeatAt).toISOString(),
-      foundAt: new Date(foundAt).toISOString(),
-    })),
+    deliveries: deliveries.map(deliveryView),
     createdAt: createdAt.toISOString(),
     resolvedAt: time(resolvedAt),
   };
+}
+
+function deliveryView({
+  lastBeatAt,
+  foundAt,
+  ...delivery
+}: LapsedDelivery): DeadLetterView["deliveries"][number] {
+  const view = {
+    ...delivery,
+    lastBeatAt: lastBeatAt === null ? null : new Date(lastBeatAt).toISOString(),
+    foundAt: new Date(foundAt).toISOString(),
+  };
+  return { ...view, log: logOf(view) };
+}
+
+/** Each line has the host and the process; which of them is the last, nobody here can know. */
+function logOf({
+  host,
+  pid,
+  lastBeatAt,
+  foundAt,
+}: Pick<LapsedDelivery, "host" | "pid" | "lastBeatAt" | "foundAt">): string | null {
+  if (host === null || pid === null) return null;
+  const span = lastBeatAt === null ? `until ${foundAt}` : `from ${lastBeatAt} until ${foundAt}`;
+  return `the last lines with "pid":${pid} and "hostname":${JSON.stringify(host)}, ${span}; one with "level":"fatal" says why, and without it the process was killed`;
 }

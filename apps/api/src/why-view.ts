@@ -176,9 +176,12 @@ function messageOf(reason: Reason, { snapshot, at }: Asked): string {
 function deadLetterText({ stepId, deadLetterId, isCompensation }: ReasonOf<"DEAD_LETTER">): string {
   const letter = `dead letter ${deadLetterId ?? "?"}`;
   return isCompensation
-    ? `Step ${stepId}, which undoes another one, killed its workers: retry ${letter}, or discard it to go on with the others and count it as failed.`
-    : `Step ${stepId} killed its workers and failed the instance: retry ${letter}, or discard it to have undone what was done.`;
+    ? `Step ${stepId}, which undoes another one, killed its workers: retry ${letter}, or discard it to go on with the others and count it as failed. ${deathsText}`
+    : `Step ${stepId} killed its workers and failed the instance: retry ${letter}, or discard it to have undone what was done. ${deathsText}`;
 }
+
+const deathsText =
+  "What each of them died of, and where its log tells of it: millrace dead-letters show.";
 
 function definitionText({
   workflowId,

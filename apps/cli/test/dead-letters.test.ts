@@ -42,6 +42,7 @@ const letter: DeadLetterView = {
       foundAt: "2026-01-31T12:00:04.000Z",
       rssBytes: 104_857_600,
       exit: "SIGKILL",
+      log: 'the last lines with "pid":42',
     },
   ],
   createdAt: "2026-01-31T12:00:05.000Z",
@@ -64,6 +65,7 @@ test("dead-letters show tells what is known of each worker that died", async () 
   expect(ran.exitCode).toBe(0);
   expect(ran.stdout).toContain("worker box, pid 42");
   expect(ran.stdout).toContain('100 MiB, "SIGKILL"');
+  expect(ran.stdout).toContain('its log  the last lines with "pid":42');
 });
 
 test("dead-letters discard sends the reason", async () => {

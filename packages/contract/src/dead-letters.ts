@@ -29,6 +29,10 @@ export const LapsedDeliveryView = z
       description:
         "the signal or exit code, where its supervisor has told; or of what the run came to nothing",
     }),
+    log: z.string().nullable().meta({
+      description:
+        "where the log of that worker tells of its end; null where nothing is known of it",
+    }),
   })
   .meta({ id: "LapsedDeliveryView" });
 export type LapsedDeliveryView = z.infer<typeof LapsedDeliveryView>;

@@ -257,9 +257,13 @@ test.each([
   ["* * * *", "must have five fields"],
   ["2026-01-01T00:00:00", "must have five fields"],
   ["@reboot", "must have five fields"],
-  ["61 * * * *", "Invalid value for minute: 61"],
-  ["*/0 * * * *", "illegal stepping: 0"],
-  ["0 0 * * FOO", "cannot be read"],
+  ["61 * * * *", 'in field 1, the minute ("61"), 61 is not from 0 to 59'],
+  ["0 0 0 * *", 'in field 3, the day of the month ("0"), 0 is not from 1 to 31'],
+  ["0 0 1-32/2,L * *", 'in field 3, the day of the month ("1-32/2,L"), 32 is not from 1 to 31'],
+  ["0 0 0 1 13 *", 'in field 5, the month ("13"), 13 is not from 1 to 12'],
+  ["0 0 * * -1", 'in field 5, the day of the week ("-1"), -1 is not from 0 to 7'],
+  ["*/0 * * * *", 'in field 1, the minute ("*/0"), illegal stepping: 0'],
+  ["0 0 * * FOO", 'in field 5, the day of the week ("FOO"), something contains illegal characters'],
 ])("%j is no cron expression", (text, expected) => {
   expect(parseCron(text)).toEqual({ problem: expect.stringContaining(expected) });
 });
@@ -280,6 +284,20 @@ test("the first of the month or a Monday; the last Friday; seconds; a day that n
     "2026-11-01T00:00:40.000Z",
   ]);
   expect(days("0 0 30 2 *", 1)).toEqual([]);
+});
+
+test("in the first century of all, years are what they are", () => {
+  const from = at("0001-01-01T00:00:00Z");
+  const first = (expression: string, zone: string) =>
+    nextTicks(cronRule(expression, zone), from, 2).map((tick) => tick.toISOString());
+
+  expect(first("0 12 * * *", "UTC")).toEqual([
+    "0001-01-01T12:00:00.000Z",
+    "0001-01-02T12:00:00.000Z",
+  ]);
+  // The first of the first was a Monday; clocks in Lisbon were 36:45 behind until 1912.
+  expect(first("0 0 * * MON", "Europe/Lisbon")[1]).toBe("0001-01-08T00:36:45.000Z");
+  expect(first("0 0 29 2 *", "America/New_York")[0]).toBe("0004-02-29T04:56:02.000Z");
 });
 
 test("a tick that comes once in years is not walked to day by day", () => {

@@ -1,3 +1,4 @@
+import { hostname } from "node:os";
 import { writeSync } from "node:fs";
 import { parentPort, workerData } from "node:worker_threads";
 import { openBeat } from "./beat.ts";
@@ -80,6 +81,7 @@ function killStuck(): void {
     level: "fatal",
     time: new Date().toISOString(),
     pid: process.pid,
+    hostname: hostname(),
     name: "worker",
     msg: `a task has kept the event loop for ${stuckBeats} s, and a step that runs here has ended by its timeout or a cancel meanwhile; killing this process, so that others take over what it holds`,
   };

@@ -32,7 +32,12 @@ test("a step that killed five workers fails its instance, with a dead letter tha
 
   expect(instance.body).toMatchObject({
     status: "FAILED",
-    error: { kind: "POISONED", stepId: "kill", details: { deliveries: 5, deadLetter: "OPEN" } },
+    error: {
+      kind: "POISONED",
+      message: expect.stringContaining("its dead letter says of what, and where their logs"),
+      stepId: "kill",
+      details: { deliveries: 5, deadLetter: "OPEN" },
+    },
     compensation: null,
     state: { steps: { kill: { status: "FAILED", attempts: 1, deliveries: 5 } } },
   });
@@ -51,6 +56,7 @@ test("a step that killed five workers fails its instance, with a dead letter tha
     pid: 41,
     rssBytes: 1_000,
     attempt: 1,
+    log: expect.stringContaining('the last lines with "pid":41 and "hostname":"there", from 2'),
   });
   expect(letter.deliveries[4]?.lastBeatAt).toMatch(/Z$/);
   expect((await api.call("GET", `/v1/dead-letters/${letter.id}`)).body).toEqual(letter);

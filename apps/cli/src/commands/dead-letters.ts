@@ -112,7 +112,7 @@ function printOne(output: Output, letter: DeadLetterView): void {
       `  resolved   ${timeText(resolvedAt)} UTC by ${printable(resolvedBy ?? "?")}${why}`,
     );
   }
-  for (const { host, pid, lastBeatAt, rssBytes, exit } of deliveries) {
+  for (const { host, pid, lastBeatAt, rssBytes, exit, log } of deliveries) {
     const facts = [
       `worker ${printable(host ?? "?")}, pid ${pid ?? "?"}`,
       `last heard of at ${timeText(lastBeatAt)} UTC`,
@@ -120,5 +120,6 @@ function printOne(output: Output, letter: DeadLetterView): void {
       ...(exit === null ? [] : [jsonLine(exit, 40)]),
     ];
     output.line(`  died of it ${facts.join(", ")}`);
+    if (log !== null) output.line(`    its log  ${printable(log)}`);
   }
 }

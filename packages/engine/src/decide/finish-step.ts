@@ -84,7 +84,7 @@ export function poison(turn: Turn, execution: LiveExecution, deliveries: number)
   const error: WorkflowError = {
     kind: "POISONED",
     type: "POISONED",
-    message: `step "${stepId}" was given to ${deliveries} workers, and each died while running it`,
+    message: `step "${stepId}" was given to ${deliveries} workers, and each died while running it; its dead letter says of what, and where their logs tell of it`,
     stepId,
     attempt,
     details: { deliveries },

@@ -86,8 +86,7 @@ function addMonths(start: number, count: number): number {
   const day = date.getUTCDate();
   date.setUTCDate(1);
   date.setUTCMonth(date.getUTCMonth() + count);
-  const lastDay = new Date(Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + 1, 0)).getUTCDate();
-  date.setUTCDate(Math.min(day, lastDay));
+  date.setUTCDate(Math.min(day, lastDayOf(date.getUTCFullYear(), date.getUTCMonth() + 1)));
   return date.getTime();
 }
 
@@ -124,9 +123,12 @@ function normalised(parts: RegExpExecArray): string {
 function isRealDay(parts: RegExpExecArray | null): boolean {
   if (parts === null) return false;
   const [, year, month, day] = parts;
-  // Leap years repeat every 400, and Date.UTC would take the years 0 to 99 for 1900 to 1999.
-  const lastDay = new Date(Date.UTC(2_000 + (Number(year) % 400), Number(month), 0)).getUTCDate();
-  return Number(day) >= 1 && Number(day) <= lastDay;
+  return Number(day) >= 1 && Number(day) <= lastDayOf(Number(year), Number(month));
+}
+
+/** Leap years repeat every 400, and Date.UTC would take the years 0 to 99 for 1900 to 1999. */
+function lastDayOf(year: number, month: number): number {
+  return new Date(Date.UTC(2_000 + (year % 400), month, 0)).getUTCDate();
 }
 
 const isoTime =

@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import { Cron } from "croner";
+import { inPlainYears } from "./plain-years.ts";
 import { longestChangeMs, openWallClock } from "./wall-clock.ts";
 import type { WallClock } from "./wall-clock.ts";
 
@@ -142,18 +143,78 @@ export function parseCron(text: string): CronExpression | { readonly problem: st
         `or six with seconds before them; or be one of ${[...nicknames].join(", ")}`,
     };
   }
-  let cron: Cron;
-  try {
-    cron = new Cron(text.trim(), { utcOffset: 0 });
-  } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
-    return { problem: `cannot be read: ${reason.replace(/^CronPattern: /, "")}` };
+  const places = fields.length === 5 ? cronFields.slice(1) : cronFields;
+  const far = isNickname ? undefined : outOfRange(fields, places);
+  if (far !== undefined) return { problem: `cannot be read: ${far}` };
+  const cron = readCron(text.trim());
+  if (typeof cron === "string") {
+    const at = fields.findIndex((field, index) => isUnreadable(field, index, fields.length));
+    return { problem: `cannot be read: ${placeOf(places, at, fields[at])}${cron}` };
   }
   const hour = isNickname ? undefined : fields[fields.length === 5 ? 1 : 2];
   return {
-    nextWall: (after) => cron.nextRun(new Date(after))?.getTime(),
+    nextWall: (after) => inPlainYears(after, (ms) => cron.nextRun(new Date(ms))?.getTime()),
     isEveryHour: hour === undefined ? /hourly/i.test(text) : /^(?:[*?](?:\/1)?|0-23)$/.test(hour),
   };
+}
+
+interface CronField {
+  readonly name: string;
+  readonly least: number;
+  readonly most: number;
+}
+
+const cronFields: readonly CronField[] = [
+  { name: "second", least: 0, most: 59 },
+  { name: "minute", least: 0, most: 59 },
+  { name: "hour", least: 0, most: 23 },
+  { name: "day of the month", least: 1, most: 31 },
+  { name: "month", least: 1, most: 12 },
+  { name: "day of the week", least: 0, most: 7 },
+];
+
+/** Numbers as they are written: the library tells of them as it counts, the first day as 0. */
+function outOfRange(fields: readonly string[], places: readonly CronField[]): string | undefined {
+  for (const [index, { least, most }] of places.entries()) {
+    const field = fields[index] ?? "";
+    const wrong = numbersOf(field).find((each) => Number(each) < least || Number(each) > most);
+    if (wrong !== undefined) {
+      return `${placeOf(places, index, field)}${wrong} is not from ${least} to ${most}`;
+    }
+  }
+  return undefined;
+}
+
+/** Of `1,5-8/2,31W` they are 1, 5, 8 and 31; how far apart, and the how manieth, is something else. */
+function numbersOf(field: string): readonly string[] {
+  return field.split(",").flatMap((part) => {
+    const [range = ""] = part.split(/[/#]/);
+    const ends = /^-\d+$/.test(range) ? [range] : range.split("-");
+    return ends.map((end) => end.replace(/[LW]$/i, "")).filter((end) => /^-?\d+$/.test(end));
+  });
+}
+
+function placeOf(places: readonly CronField[], index: number, field = ""): string {
+  const place = places[index];
+  return place ? `in field ${index + 1}, the ${place.name} (${JSON.stringify(field)}), ` : "";
+}
+
+/** @returns What is wrong with it, where it cannot be read. */
+function readCron(text: string): Cron | string {
+  try {
+    return new Cron(text, { utcOffset: 0 });
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    return reason
+      .replace(/^CronPattern: (?:Syntax error, )?/, "")
+      .replace(/^configuration entry \w+ \(.*?\) /, "something ");
+  }
+}
+
+/** Whether it is this field that the library cannot read. */
+function isUnreadable(field: string, index: number, count: number): boolean {
+  const others = Array.from({ length: count }, (_, place) => (place === index ? field : "*"));
+  return typeof readCron(others.join(" ")) === "string";
 }
 
 const nicknames = new Set([
@@ -173,7 +234,7 @@ function nextOfCron({ cron, clock, dst }: CronRule, after: number): Date | undef
     const { offset, until, change } = clock.stretchAt(from);
     const shown = change === undefined ? 0 : change.at + change.before;
     const isRepeating = change !== undefined && change.after < change.before;
-    const seen = isRepeating && dst.duplicate === "FIRST" ? shown : 0;
+    const seen = isRepeating && dst.duplicate === "FIRST" ? shown : -Infinity;
     const wall = cron.nextWall(Math.max(from + offset, seen) - 1);
     const moments = wall === undefined ? [] : [wall - offset];
     if (change !== undefined && !isRepeating && dst.missing === "SHIFT") {

@@ -1,3 +1,5 @@
+import { inPlainYears } from "./plain-years.ts";
+
 /** What clocks on the wall of a time zone show, as milliseconds that read like UTC: 02:30 is `…T02:30Z`. */
 export type WallMs = number;
 
@@ -33,7 +35,8 @@ const spanMs = 64 * dayMs;
 /** @throws RangeError where there is no such time zone. */
 export function openWallClock(timezone: string): WallClock {
   const { format, changes } = zoneOf(timezone);
-  const offsetAt = (ms: number): number => wallOf(format, ms) - floorToSecond(ms);
+  const offsetAt = (ms: number): number =>
+    inPlainYears(ms, (plain) => wallOf(format, plain)) - floorToSecond(ms);
 
   function changesIn(span: number): readonly ClockChange[] {
     const known = changes.get(span);
