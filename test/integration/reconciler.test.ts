@@ -205,6 +205,28 @@ test("a step whose worker died before it added the job is due once the death is 
   expect([...known]).toEqual([jobId]);
 });
 
+test("a retry that is due runs though its own job is put off for hours, by a host whose clock was wrong", async () => {
+  await registerDefinition(services, caller, {
+    id: "task",
+    steps: [{ stepId: "a", type: "TASK", taskId: "noop" }],
+  });
+  const { instance } = await startInstance(services, caller, { workflowId: "task" });
+  const job = jobOf(instance.snapshot.id);
+  await services.queue.removeStep("default", stepJobId(job));
+  await services.queue.addSteps([{ job, queue: "default", priority: 0, delayMs: 3_600_000 }]);
+  await sql`update step_executions set status = 'RETRYING', retry_at = now(), look_at = now()`.execute(
+    services.database.db,
+  );
+
+  stopScheduler = (await runScheduler(services)).close;
+  const depth = await eventually("a job that is to run now", async () => {
+    const [each] = await services.queue.depths(["default"]);
+    return each !== undefined && each.prioritized > 0 ? each : undefined;
+  });
+
+  expect(depth).toMatchObject({ prioritized: 1, delayed: 1 });
+});
+
 test("what was not added while Redis was away or full is due once it takes jobs, though the processes of that time are gone", async () => {
   const folder = await createTemporaryFolder();
   const server = await openRedis({ dataDir: folder.path });

@@ -216,5 +216,7 @@ function isLostConnection(reason: string): boolean {
 
 /** After Redis lost its data, or a job was taken up elsewhere, the end of the job finds nothing. */
 function isLostJob(reason: string): boolean {
-  return /Missing (key|lock) for job|not in the active state|could not renew lock/i.test(reason);
+  return /Missing (key|lock) for job|Lock mismatch for job|not in the active state|could not renew lock/i.test(
+    reason,
+  );
 }

@@ -44,6 +44,11 @@ export interface StepToAdd {
   /** That of the instance: −1000 to 1000, higher first. */
   readonly priority: number;
   readonly delayMs: number;
+  /**
+   * Its time has come by the database's clock: it goes beside a job of its own that waits, since the clock of
+   * whoever added that may have been wrong by hours. No when absent.
+   */
+  readonly isDue?: boolean;
   /** Whether it goes to those who run such steps alone; no when absent. */
   readonly isolated?: boolean;
 }
@@ -319,9 +324,10 @@ function queueOn(backend: Backend, { commandTimeoutMs, bundleSize, log }: Option
     backend: backend.kind,
     async addSteps(jobs) {
       const sent = new Set<Promise<void>>();
-      for (const { job, queue, priority, delayMs, isolated = false } of jobs) {
+      for (const { job, queue, priority, delayMs, isDue = false, isolated = false } of jobs) {
+        const id = stepJobId(job);
         const addition = {
-          id: stepJobId(job),
+          id: isDue ? `${id}.due` : id,
           data: job,
           priority: jobPriority(priority),
           delayMs,

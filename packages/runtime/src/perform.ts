@@ -92,11 +92,15 @@ export function isSuspect({ lapses, handOvers }: Pick<DueStep, "lapses" | "handO
 
 /**
  * Jobs for executions that have none any more, or go to another worker. Nobody else adds jobs for an
- * execution that workers have died under.
+ * execution that workers have died under. A retry that is due goes beside the job that waits for its time,
+ * by the clock of the host which added it.
  *
  * @returns How many were added.
  */
-export async function enqueueDue(services: Services, steps: readonly DueStep[]): Promise<number> {
+export async function enqueueDue(
+  services: Services,
+  steps: readonly (DueStep & { readonly isRetry?: boolean })[],
+): Promise<number> {
   const jobs = steps.map((step) => {
     const {
       tenantId,
@@ -114,7 +118,7 @@ export async function enqueueDue(services: Services, steps: readonly DueStep[]):
     const common = { queue, priority, delayMs: 0 };
     return isSuspect(step)
       ? { ...common, job: { ...job, lapses }, isolated: true }
-      : { ...common, job };
+      : { ...common, job, isDue: step.isRetry === true };
   });
   return (await enqueue(services, jobs)) ? jobs.length : 0;
 }

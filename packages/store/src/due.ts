@@ -41,9 +41,9 @@ const samePlace = `s.tenant_id = x.tenant_id and s.instance_id = x.instance_id
 export async function takeDueSteps(
   db: Db,
   limit: number,
-): Promise<readonly (DueStep & { readonly dueAt: Date })[]> {
-  const rows = await run<DueRow & { due_at: Date }>(db, dueSteps, [limit]);
-  return rows.map((row) => ({ ...dueStepOf(row), dueAt: row.due_at }));
+): Promise<readonly (DueStep & { readonly dueAt: Date; readonly isRetry: boolean })[]> {
+  const rows = await run<DueRow & { due_at: Date; is_retry: boolean }>(db, dueSteps, [limit]);
+  return rows.map((row) => ({ ...dueStepOf(row), dueAt: row.due_at, isRetry: row.is_retry }));
 }
 
 const dueSteps = prepared(
@@ -60,7 +60,7 @@ const dueSteps = prepared(
       + least(600, 30 * 2 ^ least(greatest(s.looks, 0), 5)) * interval '1 s'
   from due x
   where ${samePlace}
-  returning ${dueColumns}, x.look_at as due_at`,
+  returning ${dueColumns}, x.look_at as due_at, s.status = 'RETRYING' as is_retry`,
 );
 
 export interface LapseOptions {

@@ -189,6 +189,7 @@ test("a step whose job did not come is due, later each time", async () => {
         lapses: 0,
         handOvers: 0,
         dueAt: expect.any(Date),
+        isRetry: false,
       },
     ]);
     expect(await takeDueSteps(db, 10)).toEqual([]);

@@ -250,8 +250,8 @@ async function runStep(
 
 /**
  * A claim passes over a row that is being changed, by the reconciler say, which looks at each retry that is
- * due and adds its job: to no effect while this one is under the same id. So whoever got nothing asks
- * again, and else the step would wait for the next look, half a minute later.
+ * due, and whose job may find nothing as well. So whoever got nothing asks again, and else the step would
+ * wait for the next look, half a minute later.
  */
 async function claimSurely(
   { database, log }: Services,
