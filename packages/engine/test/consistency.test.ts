@@ -129,6 +129,18 @@ test("what an earlier engine decided otherwise is no finding, and rows are held 
   expect(codesOf({ ...stored, history, timers: [] })).toEqual(["TIMER_MISSING", "STUCK"]);
 });
 
+test("attempts of what an earlier engine stopped are no finding: it did not note what had begun", () => {
+  const simulation = simulate(definition);
+  simulation.start();
+  simulation.cancel();
+  const stored = evidence(simulation);
+  const steps = stored.steps.map((row) => ({ ...row, attempt: 1 }));
+  const history = stored.history?.map((commit) => ({ ...commit, engineRev: 1 }));
+
+  expect(codesOf({ ...stored, steps })).toEqual(["STEP_DIFFERS"]);
+  expect(codesOf({ ...stored, steps, history })).toEqual([]);
+});
+
 test("of row, changes and signals the one that stands alone is the damaged one", () => {
   const stored = resting();
   const altered = stored.history?.map((commit) =>

@@ -23,7 +23,10 @@ export function checkSteps(
   for (const [key, execution] of Object.entries(snapshot.live)) {
     find(key, checkLive(execution, rows.get(key), replayed?.steps.get(key)));
   }
-  for (const [key, step] of replayed?.steps ?? []) find(key, checkSettled(step, rows.get(key)));
+  const isExact = replayed?.isOfThisEngine === true;
+  for (const [key, step] of replayed?.steps ?? []) {
+    find(key, checkSettled(step, rows.get(key), isExact));
+  }
   for (const [key, row] of rows) find(key, checkRow(row, key, snapshot, replayed, now));
   return [...findings.values()];
 }
@@ -82,8 +85,17 @@ function missing(
   };
 }
 
-/** What has settled stays as it is. What is live may be moved by workers, and is looked at elsewhere. */
-function checkSettled(made: ReplayedStep, row: StepEvidence | undefined): Finding | undefined {
+/**
+ * What has settled stays as it is. What is live may be moved by workers, and is looked at elsewhere.
+ *
+ * @param isExact Whether the running engine wrote it: an earlier one did not note whether what was stopped had
+ *   begun, and counted its attempts otherwise.
+ */
+function checkSettled(
+  made: ReplayedStep,
+  row: StepEvidence | undefined,
+  isExact: boolean,
+): Finding | undefined {
   if (!isStepSettled(made.status)) return undefined;
   if (row === undefined) return missing(made, undefined);
   const { path, iteration } = made;
@@ -94,7 +106,7 @@ function checkSettled(made: ReplayedStep, row: StepEvidence | undefined): Findin
   }
   const isSame =
     row.status === made.status &&
-    row.attempt === made.attempt &&
+    (row.attempt === made.attempt || !isExact) &&
     (row.error === null) === (made.error === null);
   if (isSame) return undefined;
   const message = `${placeText(row)} is ${row.status} at attempt ${row.attempt}, by the history ${made.status} at attempt ${made.attempt}`;
