@@ -1,6 +1,24 @@
 import { checkJson } from "@millrace/store";
 import { expect, test } from "vitest";
-import { asJson, failureOf, maxOutputBytes } from "../src/worker/run-attempt.ts";
+import { asJson, asShownJson, maxOutputBytes } from "../src/worker/json-form.ts";
+import { failureOf } from "../src/worker/run-attempt.ts";
+
+/** Its data is nobody else's to see. */
+class Hidden {
+  readonly #value: number;
+  constructor(value: number) {
+    this.#value = value;
+  }
+  get value() {
+    return this.#value;
+  }
+}
+
+/** Its data is seen, and its method is its own. */
+class Row {
+  readonly id = 1;
+  readonly save = () => {};
+}
 
 const cyclic: Record<string, unknown> = {};
 cyclic["self"] = cyclic;
@@ -26,6 +44,17 @@ test.each<[string, unknown]>([
   ["a promise", [Promise.resolve(1)]],
   ["a Date without a time", { at: new Date(Number.NaN) }],
   ["NaN", { n: Number.NaN }],
+  ["a Uint8Array", { bytes: new Uint8Array([1, 2]) }],
+  ["an ArrayBuffer", [new ArrayBuffer(2)]],
+  ["an Error", { failures: [new Error("no funds")] }],
+  ["a Headers", new Headers({ a: "1" })],
+  ["a URLSearchParams", { query: new URLSearchParams("a=1") }],
+  ["a RegExp", /a/],
+  ["a WeakMap", { seen: new WeakMap() }],
+  ["a Hidden", { row: new Hidden(1) }],
+  ["a function", { done: true, undo: () => {} }],
+  ["a symbol", [Symbol("s")]],
+  ["a Set", { toJSON: () => ({ tags: new Set() }) }],
 ])("a result with %s in it is refused, since nothing of it would be kept", (what, result) => {
   expect(() => asJson(result)).toThrow(` is ${what}`);
 });
@@ -39,14 +68,36 @@ test("what JSON keeps, by its own means or by those of a Map or a Set, is no fau
     }
   })(["a"]);
 
-  expect(asJson({ at, shown, tags, none: null, empty: {}, list: [undefined] })).toEqual({
+  const more = { row: new Row(), bare: Object.create(null), boxed: Object(5) };
+  expect(asJson({ at, shown, tags, none: null, empty: {}, list: [undefined], ...more })).toEqual({
     at: at.toISOString(),
     shown: [1],
     tags: ["a"],
     none: null,
     empty: {},
     list: [null],
+    row: { id: 1 },
+    bare: {},
+    boxed: 5,
   });
+});
+
+test("details of an error, and what a task reports of its progress, name in its place what JSON has no form for", () => {
+  const details = {
+    code: 51,
+    cause: new Error("no funds"),
+    seen: new Set([1]),
+    left: [Number.NaN],
+  };
+
+  expect(failureOf(thrown({ details })).details).toEqual({
+    code: 51,
+    cause: "(not stored: an Error)",
+    seen: "(not stored: a Set)",
+    left: ["(not stored: NaN)"],
+  });
+  expect(asShownJson(cyclic)).toMatch(/^\(not stored: .*circular/);
+  expect(asShownJson(undefined)).toBeNull();
 });
 
 test("an error's name, message and details are kept", () => {

@@ -1,6 +1,6 @@
 import { recordProgress } from "@millrace/store";
-import type { Json } from "@millrace/store";
 import type { Services } from "../services.ts";
+import { asShownJson } from "./json-form.ts";
 
 interface HeldStep {
   readonly tenantId: string;
@@ -20,7 +20,7 @@ export function openProgress({ database, log }: Services) {
   const writes = new Set<Promise<unknown>>();
 
   return {
-    report(step: HeldStep, progress: Json | undefined, heartbeatTimeoutMs: number | null): void {
+    report(step: HeldStep, progress: unknown, heartbeatTimeoutMs: number | null): void {
       const key = `${step.instanceId}/${step.path}/${step.iteration}/${step.fence}`;
       const now = performance.now();
       if (now - (writtenAt.get(key) ?? -writeEveryMs) < writeEveryMs) return;
@@ -29,7 +29,7 @@ export function openProgress({ database, log }: Services) {
       const write: Promise<unknown> = recordProgress(
         database.db,
         step,
-        progress ?? null,
+        asShownJson(progress),
         heartbeatTimeoutMs,
       )
         .catch((error: unknown) => log.debug({ err: error }, "progress not written"))

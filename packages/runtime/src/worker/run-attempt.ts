@@ -1,12 +1,12 @@
-import { types } from "node:util";
 import { errorDetailsOf, errorMessageOf, errorNameOf, retryableOf } from "@millrace/sdk";
 import type { TaskContext, ValueSchema } from "@millrace/sdk";
 import type { Signal, TaskFailure } from "@millrace/engine";
 import { executionKey, resolveRetryPolicy } from "@millrace/engine";
 import type { RetryPolicy } from "@millrace/engine";
-import { checkJson } from "@millrace/store";
 import type { Json } from "@millrace/store";
+import { BadTaskValueError } from "./bad-task-value.ts";
 import type { Held } from "./held.ts";
+import { asJson, asShownJson } from "./json-form.ts";
 
 /**
  * One run of a task: what its handler gets, what may end it, and what it comes to as a signal.
@@ -14,9 +14,6 @@ import type { Held } from "./held.ts";
  * Whichever is first decides: the handler settles, the attempt's clock runs out, the task falls silent,
  * or the step is taken away. A handler that goes on after that is on its own.
  */
-
-/** What a step may return, as JSON text (CONTRACT 1, limits; known fault C68). */
-export const maxOutputBytes = 1_000_000;
 
 /** `setTimeout` fires at once beyond this. */
 const longestTimerMs = 2 ** 31 - 1;
@@ -139,18 +136,6 @@ function instanceOf(snapshot: Held["snapshot"]): TaskContext["instance"] {
   };
 }
 
-class BadTaskValueError extends Error {
-  readonly type: string;
-  readonly details: Json;
-  readonly retryable: boolean;
-  constructor(type: string, message: string, details: Json, retryable: boolean) {
-    super(message);
-    this.type = type;
-    this.details = details;
-    this.retryable = retryable;
-  }
-}
-
 function checked(
   what: "input" | "output",
   schema: ValueSchema | undefined,
@@ -170,73 +155,12 @@ function checked(
   );
 }
 
-/**
- * The result as it will be read back.
- *
- * @throws BadTaskValueError where a result has no exact JSON form, or is too large.
- */
-export function asJson(result: unknown): Json {
-  const text = stringify(result) ?? "null";
-  const bytes = Buffer.byteLength(text);
-  if (bytes > maxOutputBytes) {
-    throw new BadTaskValueError(
-      "PAYLOAD_TOO_LARGE",
-      `the task returned ${bytes} bytes of JSON, and a step's output may have ${maxOutputBytes}; store the data elsewhere and return a reference`,
-      { bytes, limit: maxOutputBytes },
-      true,
-    );
-  }
-  const value = JSON.parse(text) as Json;
-  const faults = checkJson(value).map(({ path, message }) => `${path || "the result"}: ${message}`);
-  if (faults.length > 0) throw notJson(faults);
-  return value;
-}
-
-/** Undefined for what JSON has no form for at all, such as a function. @throws BadTaskValueError */
-function stringify(result: unknown): string | undefined {
-  if (result === undefined) return undefined;
-  let text: string | undefined;
-  try {
-    text = JSON.stringify(result) as string | undefined;
-    // What JSON has no form for becomes null or {} without a word; only then is each value looked at.
-    if (text !== undefined && /null|\{\}/.test(text)) JSON.stringify(result, refuseLost);
-  } catch (error) {
-    throw notJson([error instanceof Error ? error.message : String(error)]);
-  }
-  if (text === undefined) throw notJson([`the result is a ${typeof result}`]);
-  return text;
-}
-
-/** As a replacer: `value` is what `toJSON` has made of the member of `this`, which is null of a Date without a time. */
-function refuseLost(this: unknown, key: string, value: unknown): unknown {
-  const member = (this as Record<string, unknown>)[key];
-  const lost = lostAs(types.isDate(member) ? member : value);
-  if (lost === undefined) return value;
-  throw new Error(`${key === "" ? "the result" : `"${key}"`} is ${lost}`);
-}
-
-function lostAs(value: unknown): string | undefined {
-  if (typeof value === "number" && !Number.isFinite(value)) return String(value);
-  if (typeof value !== "object" || value === null || Object.keys(value).length > 0)
-    return undefined;
-  if (types.isMap(value)) return "a Map; return Object.fromEntries(it), or [...it]";
-  if (types.isSet(value)) return "a Set; return [...it]";
-  if (types.isPromise(value)) return "a promise that was not awaited";
-  if (types.isDate(value) && Number.isNaN(Number(value))) return "a Date without a time";
-  return undefined;
-}
-
-function notJson(faults: readonly string[]): BadTaskValueError {
-  const message = `the task returned what JSON cannot carry: ${faults.join("; ")}`;
-  return new BadTaskValueError("OUTPUT_NOT_JSON", message, faults, true);
-}
-
 /** Whatever was thrown becomes a failure that can be stored. */
 export function failureOf(error: unknown): TaskFailure {
   return {
     type: storable(errorNameOf(error), 300),
     message: storable(errorMessageOf(error), 4_000),
-    details: storableDetails(errorDetailsOf(error)),
+    details: asShownJson(errorDetailsOf(error)),
     retryable: retryableOf(error),
   };
 }
@@ -244,15 +168,6 @@ export function failureOf(error: unknown): TaskFailure {
 /** Cut first: a cut may leave half a character. */
 export function storable(text: string, maxLength: number): string {
   return text.slice(0, maxLength).replace(unstorable, "\uFFFD");
-}
-
-/** Null where they have no exact JSON form, or one that is larger than a result may be. */
-function storableDetails(details: unknown): Json {
-  try {
-    return details === undefined ? null : asJson(details);
-  } catch {
-    return null;
-  }
 }
 
 /**
