@@ -91,6 +91,11 @@ function version(output: Output): ExitCode {
 
 function unknownCommand(name: string, output: Output): ExitCode {
   const hint = didYouMean(name, commandNames);
+  if (output.isJson) {
+    const message = `there is no command ${JSON.stringify(name)}${hint}`;
+    output.note(JSON.stringify({ error: { code: "USAGE", message } }));
+    return EXIT.usage;
+  }
   output.note(`millrace: there is no command ${JSON.stringify(name)}${hint}`);
   output.note(
     hint === "" ? `Commands: ${commandNames.join(", ")}` : "All commands: millrace --help",

@@ -1,6 +1,7 @@
+import { readFile } from "node:fs/promises";
 import { faultOfNumber, jsonFaults, type Problem, scanJson } from "@millrace/contract";
 import { type Document, isCollection, LineCounter, parseAllDocuments, visit } from "yaml";
-import { messageOf } from "./errors.ts";
+import { CommandError, messageOf } from "./errors.ts";
 
 /** Larger ones are no definitions, and the API would refuse them. */
 const MAX_BYTES = 5_000_000;
@@ -24,6 +25,24 @@ export interface SourceProblem {
 export interface SourceDocuments {
   readonly documents: readonly SourceDocument[];
   readonly problems: readonly SourceProblem[];
+}
+
+/**
+ * Reads one file, for a command that can do nothing without it.
+ *
+ * @throws {CommandError} With the first thing that is wrong.
+ */
+export async function readDocumentFile(
+  file: string,
+  read: () => Promise<string> = () => readFile(file, "utf8"),
+): Promise<readonly SourceDocument[]> {
+  const text = await read().catch((error: unknown) => {
+    throw new CommandError("UNREADABLE", `${file}: ${messageOf(error)}`);
+  });
+  const { documents, problems } = readDocuments(file, text);
+  const [problem] = problems;
+  if (problem) throw new CommandError(problem.code, `${problem.place}: ${problem.message}`);
+  return documents;
 }
 
 /** Reads the text of a JSON or YAML file. With any problem there are no documents. */

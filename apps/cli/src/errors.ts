@@ -17,9 +17,10 @@ export class CommandError extends Error {
 }
 
 export function messageOf(error: unknown): string {
-  if (error instanceof Error && "code" in error && "path" in error) {
+  if (error instanceof Error && "code" in error && "syscall" in error) {
+    if (error.code === "EISDIR") return "is a folder, not a file";
     // The system's own words, as "ENOENT: no such file or directory, open '/a'", say it twice.
-    return /^[A-Z]+: ([^,]+),/.exec(error.message)?.[1] ?? error.message;
+    return /^E[A-Z]+: ([^,]+),/.exec(error.message)?.[1] ?? error.message;
   }
   return error instanceof Error ? error.message : String(error);
 }

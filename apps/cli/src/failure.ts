@@ -68,6 +68,8 @@ function apiReport(error: MillraceApiError, apiUrl: string): FailureReport {
 const ADVICE: Readonly<Record<string, string | undefined>> = {
   WORKFLOW_NOT_FOUND: "Register it first: millrace apply <file>",
   INSTANCE_NOT_FOUND: "List what there is: millrace ls",
+  SCHEDULE_NOT_FOUND: "List what there is: millrace schedules",
+  DEAD_LETTER_NOT_FOUND: "List what there is: millrace dead-letters --all",
   STATUS_CONFLICT: "See how it stands: millrace show <id>",
   IDEMPOTENCY_CONFLICT:
     "The same key stands for one request; take another key for another request.",

@@ -70,6 +70,8 @@ test.each([
   [["dev", "--tasks", "/no/such/folder"], "there is no /no/such/folder"],
   [["demo", "--orders", "0"], "--orders must be a whole number from 1 to 1000"],
   [["migrate"], "DATABASE_URL"],
+  [["migrate", "--database-url", "db"], "--database-url must be a URL such as postgres://"],
+  [["strat", "--json"], '{"error":{"code":"USAGE","message":"there is no command'],
 ] as const)("millrace %j is a wrong command line", async (args, message) => {
   const { exitCode, stdout, stderr } = await millrace(args);
 

@@ -25,6 +25,22 @@ test("simulate tells what happens, what comes of it and which transitions were t
   expect(stdout).toContain("coverage   5 of 10 transitions");
 });
 
+test("a file that cannot be read, or is no document, fails the command, whose line is right", async () => {
+  const bad = join(folder, "bad.yaml");
+  await writeFile(bad, "id: a\nsteps: [\n");
+
+  const runs = await Promise.all([
+    millrace(["simulate", folder]),
+    millrace(["simulate", bad]),
+    millrace(["simulate", order, "--scenario", bad]),
+    millrace(["schedules", "apply", bad]),
+  ]);
+
+  expect(runs.map(({ exitCode }) => exitCode)).toEqual([1, 1, 1, 1]);
+  expect(runs[0]?.stderr).toBe(`millrace simulate: ${folder}: is a folder, not a file\n`);
+  for (const { stderr } of runs.slice(1)) expect(stderr).toContain(`${bad}:3:1: `);
+});
+
 test("simulate answers JSON", async () => {
   const scenario = join(example, "scenarios/cancelled-while-shipping.json");
 

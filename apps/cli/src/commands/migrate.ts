@@ -25,11 +25,18 @@ export const migrate: Command = defineCommand({
     if (databaseUrl === undefined) {
       throw new UsageError("migrate needs --database-url, or DATABASE_URL in the environment");
     }
+    if (!URL.canParse(databaseUrl) || !/^postgres(ql)?:$/.test(new URL(databaseUrl).protocol)) {
+      const source = options["database-url"] === undefined ? "DATABASE_URL" : "--database-url";
+      throw new UsageError(`${source} must be a URL such as postgres://user@host:5432/database`);
+    }
     const shown = withoutPassword(databaseUrl);
     try {
       await migrateDatabase(databaseUrl);
     } catch (error) {
-      throw new CommandError("MIGRATION_FAILED", `${shown}: ${messageOf(error)}`, { cause: error });
+      throw new CommandError("MIGRATION_FAILED", `${shown}: ${messageOf(error)}`, {
+        advice: "Does it run, is there such a database, and may this user change its schema?",
+        cause: error,
+      });
     }
     if (output.isJson) output.json({ database: shown, migrated: true });
     else output.line(`${shown} has the newest schema.`);

@@ -1,4 +1,3 @@
-import { readFile } from "node:fs/promises";
 import type {
   JsonObject,
   ScheduleDocument,
@@ -8,8 +7,8 @@ import type {
 import { SCHEDULE_STATUSES } from "@millrace/contract";
 import type { MillraceClient } from "@millrace/client";
 import { type Command, type Context, defineCommand } from "../command.ts";
-import { readDocuments, type SourceDocument } from "../documents.ts";
-import { messageOf, UsageError } from "../errors.ts";
+import { readDocumentFile } from "../documents.ts";
+import { UsageError } from "../errors.ts";
 import { EXIT } from "../exit-codes.ts";
 import { didYouMean } from "../near.ts";
 import { jsonLine, type Output, printable } from "../output.ts";
@@ -125,7 +124,7 @@ async function apply({ client, output, readInput }: Context, files: readonly str
   if (files.length === 0) throw new UsageError("schedules apply needs a file, or - for the input");
   const results: ScheduleView[] = [];
   for (const file of files) {
-    for (const { value } of await read(file, readInput)) {
+    for (const { value } of await readDocumentFile(file, file === "-" ? readInput : undefined)) {
       const schedule = await put(client, value);
       results.push(schedule);
       if (!output.isJson) output.line(`${file}: ${scheduleLine(schedule)}`);
@@ -133,22 +132,6 @@ async function apply({ client, output, readInput }: Context, files: readonly str
   }
   output.json({ results });
   return EXIT.done;
-}
-
-async function read(
-  file: string,
-  readInput: () => Promise<string>,
-): Promise<readonly SourceDocument[]> {
-  let text: string;
-  try {
-    text = file === "-" ? await readInput() : await readFile(file, "utf8");
-  } catch (error) {
-    throw new UsageError(`${file}: ${messageOf(error)}`);
-  }
-  const { documents, problems } = readDocuments(file, text);
-  const [problem] = problems;
-  if (problem !== undefined) throw new UsageError(`${problem.place}: ${problem.message}`);
-  return documents;
 }
 
 /** What is wrong with it, its shape included, the API says. */

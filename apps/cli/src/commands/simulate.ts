@@ -1,4 +1,3 @@
-import { readFile } from "node:fs/promises";
 import { parseJson, Scenario, type SimulationView } from "@millrace/contract";
 import {
   compileDefinition,
@@ -8,8 +7,8 @@ import {
 } from "@millrace/engine";
 import { openCalendars } from "@millrace/holidays";
 import { type Command, defineCommand } from "../command.ts";
-import { readDocuments, type SourceDocument } from "../documents.ts";
-import { messageOf, UsageError } from "../errors.ts";
+import { readDocumentFile, type SourceDocument } from "../documents.ts";
+import { CommandError } from "../errors.ts";
 import { EXIT } from "../exit-codes.ts";
 import { jsonLine, type Output, printable } from "../output.ts";
 import { timeText } from "../times.ts";
@@ -64,15 +63,13 @@ export const simulate: Command = defineCommand({
 });
 
 async function readOne(file: string): Promise<SourceDocument> {
-  const text = await readFile(file, "utf8").catch((error: unknown) => {
-    throw new UsageError(`cannot read ${file}: ${messageOf(error)}`);
-  });
-  const { documents, problems } = readDocuments(file, text);
-  const [problem] = problems;
-  if (problem) throw new UsageError(`${problem.place}: ${problem.message}`);
+  const documents = await readDocumentFile(file);
   const [document] = documents;
   if (document === undefined || documents.length > 1) {
-    throw new UsageError(`${file} has ${documents.length} documents, not one`);
+    throw new CommandError(
+      "NOT_ONE_DOCUMENT",
+      `${file} has ${documents.length} documents, not one`,
+    );
   }
   return document;
 }
