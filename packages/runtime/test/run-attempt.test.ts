@@ -1,7 +1,10 @@
 import { checkJson } from "@millrace/store";
 import { expect, test } from "vitest";
 import { asJson, asShownJson, maxOutputBytes } from "../src/worker/json-form.ts";
-import { failureOf } from "../src/worker/run-attempt.ts";
+import { openAbort } from "../src/worker/abort.ts";
+import { undoChangeToAllObjects } from "../src/worker/all-objects.ts";
+import type { Held } from "../src/worker/held.ts";
+import { failureOf, runAttempt } from "../src/worker/run-attempt.ts";
 
 /** Its data is nobody else's to see. */
 class Hidden {
@@ -100,6 +103,30 @@ test("details of an error, and what a task reports of its progress, name in its 
   expect(asShownJson(undefined)).toBeNull();
 });
 
+test.each([
+  ["Array.prototype.toJSON is set", Array.prototype, "toJSON"],
+  ["Object.prototype.extend is added to all objects", Object.prototype, "extend"],
+])(
+  "a run after which %s comes to nothing, and its process ends",
+  async (change, prototype, member) => {
+    const said: string[] = [];
+    const ended = runAttempt(
+      held({
+        run: () => Reflect.set(prototype, member, () => "all the same"),
+        mistrust: async (why) => {
+          undoChangeToAllObjects();
+          said.push(why);
+          throw new Error("the process would have ended");
+        },
+      }),
+    );
+
+    await expect(ended).rejects.toThrow("would have ended");
+    expect(said).toEqual([change]);
+    expect(JSON.stringify([{}])).toBe("[{}]");
+  },
+);
+
 test("an error's name, message and details are kept", () => {
   const error = thrown({ type: "Declined", message: "no funds", details: { code: 51 } });
 
@@ -117,4 +144,21 @@ function thrown({ message = "failed", ...members }: { readonly [key: string]: un
 
 function long(end: string): string {
   return `${"m".repeat(3_999)}${end}`;
+}
+
+/** As much of a held step as its run asks for. */
+function held({ run, mistrust }: { run: () => unknown; mistrust: Held["mistrust"] }): Held {
+  const known = { task: { id: "t", run }, timeoutMs: null, heartbeatTimeoutMs: null, retry: null };
+  const step = { stepId: "s", path: "s", iteration: 1, attempt: 1, input: {}, timeoutMs: null };
+  const definition = { compensationFor: new Map(), retry: {} };
+  const snapshot = { id: "i", input: {} };
+  return {
+    known,
+    step,
+    definition,
+    snapshot,
+    call: {},
+    abort: openAbort(),
+    mistrust,
+  } as unknown as Held;
 }

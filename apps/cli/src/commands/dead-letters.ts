@@ -120,6 +120,6 @@ function printOne(output: Output, letter: DeadLetterView): void {
       ...(exit === null ? [] : [jsonLine(exit, 40)]),
     ];
     output.line(`  died of it ${facts.join(", ")}`);
-    if (log !== null) output.line(`    its log  ${printable(log)}`);
+    if (log) output.line(`    its log  ${printable(log)}`);
   }
 }

@@ -1,5 +1,5 @@
 import type { Definition, Reads, Snapshot, TaskCall } from "@millrace/engine";
-import type { ClaimedStep, HeldStep, Json } from "@millrace/store";
+import type { ClaimedStep, HeldStep } from "@millrace/store";
 import type { TaskContext } from "@millrace/sdk";
 import type { Abort } from "./abort.ts";
 import type { KnownTask } from "./task-registry.ts";
@@ -21,7 +21,9 @@ export interface Held {
   readonly log: () => TaskContext["logger"];
   /** Rows of this instance that the chain has met, valid at the snapshot's version. */
   readonly reads: Reads;
-  reportProgress(progress: Json | undefined): void;
+  reportProgress(progress: unknown): void;
+  /** Ends this process, in which nothing can be relied on any more, before it stores what is wrong. */
+  mistrust(why: string): Promise<never>;
 }
 
 /** As its row says who holds it. */

@@ -5,6 +5,7 @@ import { pathToFileURL } from "node:url";
 import { isTask, taskFault } from "@millrace/sdk";
 import type { Task } from "@millrace/sdk";
 import { StartError } from "../start-failure.ts";
+import { changeToAllObjects } from "./all-objects.ts";
 import { ownFrames } from "./own-frames.ts";
 import { whileLoading } from "./unasked-exit.ts";
 
@@ -40,7 +41,7 @@ export async function loadTasks(
       const found = await tasksOf(file, warn);
       const change = changeToAllObjects();
       // Those that come after the one that did it are not to blame.
-      if (change !== undefined && !isChanged) throw new TaskFault(change);
+      if (change !== undefined && !isChanged) throw new TaskFault(`${change}, ${byItself}`);
       if (found.length === 0) warn(`${file}: ${noTask}`);
       tasks.push(...found);
     } catch (error) {
@@ -116,18 +117,7 @@ const awaits =
 
 class TaskFault extends Error {}
 
-/**
- * Some libraries of old change what every object of the process is. A worker writes what it decides as JSON,
- * and goes through members with `for in`, as what it is built on does: it would store what is wrong, or nothing.
- */
-function changeToAllObjects(): string | undefined {
-  for (const [type, { prototype }] of Object.entries({ Object, Array, String, Number, Boolean })) {
-    if ("toJSON" in prototype) return `${type}.prototype.toJSON is set, ${byItself}`;
-  }
-  const [added] = Object.keys(Object.prototype);
-  return added && `Object.prototype.${added} is added to all objects, ${byItself}`;
-}
-
+/** Some libraries of old do so. */
 const byItself =
   "by it or by what it imports, which breaks the worker; do without that, or run it in a process of its own";
 

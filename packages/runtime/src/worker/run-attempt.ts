@@ -4,6 +4,7 @@ import type { Signal, TaskFailure } from "@millrace/engine";
 import { executionKey, resolveRetryPolicy } from "@millrace/engine";
 import type { RetryPolicy } from "@millrace/engine";
 import type { Json } from "@millrace/store";
+import { changeToAllObjects } from "./all-objects.ts";
 import { BadTaskValueError } from "./bad-task-value.ts";
 import type { Held } from "./held.ts";
 import { asJson, asShownJson } from "./json-form.ts";
@@ -33,6 +34,8 @@ export type AttemptSignal = Extract<
 export async function runAttempt(held: Held): Promise<AttemptSignal | undefined> {
   const retry = retryPolicyOf(held);
   const ended = await firstOf(held);
+  const change = changeToAllObjects();
+  if (change !== undefined) return held.mistrust(change);
   const { path, iteration, attempt } = held.step;
   const execution = { path, iteration, attempt };
   switch (ended.kind) {

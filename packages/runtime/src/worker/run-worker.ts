@@ -19,6 +19,7 @@ import type { Services } from "../services.ts";
 import { shareCalls } from "../share-calls.ts";
 import { openAbort } from "./abort.ts";
 import { advanceInstance } from "./advance-instance.ts";
+import { undoChangeToAllObjects } from "./all-objects.ts";
 import { openBeatThread } from "./beat.ts";
 import { carryOn } from "./carry-on.ts";
 import { takeFromKeeper } from "./cell.ts";
@@ -306,6 +307,7 @@ function holdStep(
     reads,
     abort: openAbort(),
     log: () => (log ??= services.log.child({ instanceId, stepId, attempt })),
+    mistrust: (why) => endUntrusted(why, `${stepId} of ${instanceId}`),
     reportProgress: (value) =>
       progress.report(
         { tenantId, instanceId, path, iteration, fence, workerId: id },
@@ -313,6 +315,22 @@ function holdStep(
         step.heartbeatTimeoutMs ?? known.heartbeatTimeoutMs,
       ),
   };
+}
+
+/**
+ * Which of the tasks of this process has done it nobody knows: all that run here begin again elsewhere, and the
+ * one that does it again ends alone, as every step under which workers die. Its result is not stored.
+ */
+async function endUntrusted(why: string, step: string): Promise<never> {
+  undoChangeToAllObjects();
+  const error = new Error(
+    `${why}, by step ${step} or one that ran beside it: what this worker stored from now on would be wrong, so it ends`,
+  );
+  // To whoever listens for what nobody has caught (run-process.ts), before anything else gets its turn.
+  queueMicrotask(() => {
+    throw error;
+  });
+  return new Promise(() => {});
 }
 
 /** Waits for the running steps, at most so long. */
