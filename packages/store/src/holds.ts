@@ -1,3 +1,4 @@
+import { staleBeatMs } from "./beat.ts";
 import { dueColumns, dueStepOf } from "./due-step.ts";
 import type { DueRow, DueStep } from "./due-step.ts";
 import { jsonText } from "./json.ts";
@@ -108,8 +109,9 @@ export interface StepAttempt {
 
 /**
  * Notes why this worker cannot take a step, for people to see. The row stays PENDING. It is looked
- * for again after 1 s, then 4, 16, …: another worker may know the task; one that comes with it makes
- * the row due at once (`unblockSteps`).
+ * for again after 1 s, then 4, 16, …, 600; where a live worker on its queue knows the task, a release of which
+ * is being rolled out say, after 8 s at most, since each time any of them may get it. One that comes with the
+ * task makes the row due at once (`unblockSteps`).
  *
  * @returns Looks since it became PENDING, two for each time that it was blocked; undefined where it does
  *   not wait any more.
@@ -125,12 +127,17 @@ export async function blockStep(
   return row?.looks;
 }
 
+const isKnownHere = `exists (select from workers w
+        where s.queue = any (w.queues) and s.task_id = any (w.tasks) and $7 = 'task:' || s.task_id
+          and w.exit is null and w.beat_at > statement_timestamp() - interval '${staleBeatMs} ms')`;
+
 const block = prepared(
   "block_step",
-  `update step_executions
+  `update step_executions s
   set blocked = $7, looks = looks + 1,
     look_at = greatest(retry_at,
-      statement_timestamp() + least(600, 2 ^ least(looks, 10)) * interval '1 s')
+      statement_timestamp() + least(case when ${isKnownHere} then 8 else 600 end, 2 ^ least(looks, 10))
+        * interval '1 s')
   where tenant_id = $1 and instance_id = $2 and path = $3 and iteration = $4
     and attempt = $5 and fence = $6 and status in ('PENDING', 'RETRYING') and not held
   returning looks`,

@@ -374,6 +374,25 @@ test("a step of an unknown task stays, says why, and is due when a worker knows 
   expect(await rowOf(snapshot)).toMatchObject({ blocked: null });
 });
 
+test("a step that others got who do not know its task is looked for within seconds while somebody does", async () => {
+  const { db } = database;
+  const [known, elsewhere] = [await create(db), await create(db)];
+  await startWorker();
+  await sql`update step_executions set queue = 'other' where instance_id = ${elsewhere.id}`.execute(
+    db,
+  );
+
+  for (let times = 0; times < 7; times++) {
+    for (const each of [known, elsewhere]) {
+      await blockStep(db, claimRequest(each, workerId()), "task:noop");
+    }
+  }
+
+  const { rows } = await sql<{ id: string }>`select instance_id as id from step_executions
+    where look_at < now() + interval '10 s'`.execute(db);
+  expect(rows.map(({ id }) => id)).toEqual([known.id]);
+});
+
 test("an attempt whose clock ran out is told after a grace, with its task's policy", async () => {
   const { db } = database;
   const worker = await startWorker();
