@@ -89,6 +89,30 @@ test("after hours of downtime the timers of those hours fire in order, a bounded
   expect(mostInASecond(all.map(({ completed_at }) => completed_at.getTime()))).toBeLessThan(700);
 });
 
+test("what a backlog of timers makes run lets what is started meanwhile go first", async () => {
+  await registerDefinition(services, caller, {
+    id: "task",
+    steps: [{ stepId: "a", type: "TASK", taskId: "noop" }],
+  });
+  const overdue = await startInstance(services, caller, {
+    workflowId: "task",
+    startAt: new Date(Date.now() + 3_600_000).toISOString(),
+  });
+  await sql`update timers set due_at = now() - interval '1 hour', look_at = now() - interval '1 hour'`.execute(
+    services.database.db,
+  );
+  stopScheduler = (await runScheduler(services)).close;
+  const client = new Redis(redis.url);
+  onTestFinished(() => client.disconnect());
+  const order = () => client.zrange(`${redis.prefix}:steps.default:prioritized`, "0", "-1");
+  await eventually("its job", async () => (await order()).length === 1);
+
+  const fresh = await startInstance(services, caller, { workflowId: "task" });
+
+  const ids = [fresh, overdue].map(({ instance }) => instance.snapshot.id);
+  expect(await order()).toEqual(ids.map((id) => stepJobId(jobOf(id))));
+});
+
 test("jobs whose step is gone, settled or further on are removed, and no others", async () => {
   await registerDefinition(services, caller, {
     id: "task",

@@ -12,12 +12,15 @@ import type { Services } from "./services.ts";
 /**
  * What a commit asks for outside Postgres, after it: jobs, wake-ups, abort signals. All of it may be
  * lost; the rows say the same, and the reconciler reads them.
+ *
+ * @param isLate It should have happened long ago, before a time of downtime say: its steps let others of their
+ *   priority go first until the reconciler looks for them, so that what comes now does not wait for all of them.
  */
-export async function perform(services: Services, commit: Commit): Promise<void> {
+export async function perform(services: Services, commit: Commit, isLate = false): Promise<void> {
   count(services, commit);
   wake(services, commit);
   matchEmitted(services, keyOf(commit), commit.decision.commands);
-  const effects = effectsOf(services, commit);
+  const effects = effectsOf(services, commit, isLate);
   if (effects.length === 0) return;
   for (const effect of await Promise.allSettled(effects)) {
     // What is committed stands: whoever committed it must not hear of a failure.
@@ -28,11 +31,15 @@ export async function perform(services: Services, commit: Commit): Promise<void>
 }
 
 /** Most commits have one or none, so that none is begun for nothing. */
-function effectsOf(services: Services, commit: Commit): readonly Promise<unknown>[] {
+function effectsOf(
+  services: Services,
+  commit: Commit,
+  isLate: boolean,
+): readonly Promise<unknown>[] {
   const { commands } = commit.decision;
   const key = keyOf(commit);
   const effects: Promise<unknown>[] = [];
-  const jobs = jobsOf(key, commit);
+  const jobs = jobsOf(key, commit, isLate);
   if (jobs.length > 0) effects.push(enqueue(services, jobs));
   const aborts = commands.filter((command) => command.kind === "abort");
   if (aborts.length > 0) effects.push(abortAll(services, key, aborts));
@@ -124,7 +131,11 @@ export async function enqueueDue(
 }
 
 /** Jobs for the dispatched executions, those excepted that this worker carries on itself. */
-function jobsOf(key: Key, { decision, holds, carry }: Commit): readonly StepToAdd[] {
+function jobsOf(
+  key: Key,
+  { decision, holds, carry }: Commit,
+  isLate: boolean,
+): readonly StepToAdd[] {
   if (!decision.commands.some(({ kind }) => kind === "dispatch")) return [];
   const carried = new Set(carry.map(({ path, iteration }) => executionKey(path, iteration)));
   const fences = new Map(
@@ -148,7 +159,7 @@ function jobsOf(key: Key, { decision, holds, carry }: Commit): readonly StepToAd
         taskId,
       },
       queue,
-      priority,
+      priority: isLate ? priority - 1 : priority,
       delayMs,
     });
   }

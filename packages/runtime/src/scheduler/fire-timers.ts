@@ -23,7 +23,8 @@ import type { Services } from "../services.ts";
  * it, so that a second firing is void.
  *
  * After hours of downtime the timers of those hours are a backlog: it is worked off in order of time, at
- * a rate that leaves room for everything else, and what comes due meanwhile fires in its time.
+ * a rate that leaves room for everything else, and what comes due meanwhile fires in its time. What it makes
+ * run lets what is started meanwhile go first.
  */
 
 const batchSize = 200;
@@ -68,8 +69,7 @@ function timerRounds(services: Services): () => Promise<number> {
     if (isBacklog) return workOff();
     const timers = await takeDueTimers(db, batchSize, holdMs);
     await fireAll(services, timers);
-    const lateAt = services.clock.now().getTime() - lateMs;
-    isBacklog = timers.some(({ dueAt }) => dueAt.getTime() < lateAt);
+    isBacklog = timers.some((timer) => isLate(services, timer));
     return timers.length === batchSize ? 0 : untilNext();
   };
 
@@ -167,9 +167,14 @@ async function fireInTurn(services: Services, timers: readonly DueTimer[]): Prom
       signals: (_snapshot, inbox) => [...signalsOf(inbox), ...signals],
     },
   );
-  if (advanced.kind === "committed") await perform(services, advanced.commit);
+  const areLate = timers.every((timer) => isLate(services, timer));
+  if (advanced.kind === "committed") await perform(services, advanced.commit, areLate);
   // A pause that came in between holds them: they are in their rows until it is over.
   else if (advanced.snapshot.status !== "PAUSED") await dropAll(services, timers);
+}
+
+function isLate({ clock }: Services, { dueAt }: DueTimer): boolean {
+  return dueAt.getTime() < clock.now().getTime() - lateMs;
 }
 
 /** Void: the execution that they were set for has moved on. */
