@@ -128,6 +128,16 @@ const running = [
   where instance_id = $1`,
 ];
 
+const openWait = (stepId: string) =>
+  `insert into waits (tenant_id, instance_id, path, iteration, step_id, purpose, pattern, event_paths,
+    key_hash, deliver, opened_at, looked_back)
+  values ('default', $1, '${stepId}', 1, '${stepId}', 'STEP', 'paid', '', 0, 'ALL', now(), true)`;
+
+const heldSlot = (limitKey: string) =>
+  `insert into limit_slots (tenant_id, limit_key, instance_id, status, request, has_run, priority,
+    wanted_at, granted_at)
+  values ('default', '${limitKey}', $1, 'HELD', 1, true, 0, now(), now())`;
+
 const step = (name: string, of: Damage["of"], change: string): Damage => ({
   name,
   of,
@@ -365,22 +375,14 @@ export const damages: readonly Damage[] = [
   {
     name: "a wait of a step that the instance is not at",
     of: "task",
-    sql: [
-      `insert into waits (tenant_id, instance_id, path, iteration, step_id, purpose, pattern, event_paths,
-        key_hash, deliver, opened_at, looked_back)
-      values ('default', $1, 'work', 1, 'work', 'STEP', 'paid', '', 0, 'ALL', now(), true)`,
-    ],
+    sql: [openWait("work")],
     codes: ["WAIT_STRAY"],
     isRepaired: true,
   },
   {
     name: "a wait of an instance that has settled",
     of: "chain",
-    sql: [
-      `insert into waits (tenant_id, instance_id, path, iteration, step_id, purpose, pattern, event_paths,
-        key_hash, deliver, opened_at, looked_back)
-      values ('default', $1, 'a', 1, 'a', 'STEP', 'paid', '', 0, 'ALL', now(), true)`,
-    ],
+    sql: [openWait("a")],
     codes: ["WAIT_STRAY"],
     isRepaired: true,
   },
@@ -768,11 +770,7 @@ export const damages: readonly Damage[] = [
   {
     name: "a slot is taken under the limit of another workflow",
     of: "queued",
-    sql: [
-      `insert into limit_slots (tenant_id, limit_key, instance_id, status, request, has_run, priority,
-        wanted_at, granted_at)
-      values ('default', 'type:elsewhere', $1, 'HELD', 1, true, 0, now(), now())`,
-    ],
+    sql: [heldSlot("type:elsewhere")],
     codes: ["SLOT_FOREIGN"],
     says: ["type:elsewhere"],
     isRepaired: true,
@@ -780,11 +778,7 @@ export const damages: readonly Damage[] = [
   {
     name: "a slot is taken by an instance without a limit",
     of: "task",
-    sql: [
-      `insert into limit_slots (tenant_id, limit_key, instance_id, status, request, has_run, priority,
-        wanted_at, granted_at)
-      values ('default', 'type:task', $1, 'HELD', 1, true, 0, now(), now())`,
-    ],
+    sql: [heldSlot("type:task")],
     codes: ["SLOT_STRAY"],
     isRepaired: true,
   },
