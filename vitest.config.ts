@@ -70,6 +70,7 @@ export default defineConfig({
         extends: true,
         test: {
           name: "e2e",
+          isolate: false,
           include: ["test/e2e/**/*.test.ts", ...faultsBesideOthers],
           ...withServices,
         },
@@ -78,6 +79,7 @@ export default defineConfig({
         extends: true,
         test: {
           name: "faults",
+          isolate: false,
           include: ["test/faults/**/*.test.ts"],
           exclude: faultsBesideOthers,
           ...withServices,
