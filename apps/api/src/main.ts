@@ -11,7 +11,7 @@ import { bindRuntime } from "./bind.ts";
 import { readConfig } from "./config.ts";
 import { answerMeanwhile } from "./waiting-room.ts";
 
-await runProcess(async () => {
+export const started = runProcess(async () => {
   const config = readConfig();
   const { host, port, queues } = config;
   const services = await answerMeanwhile({ host, port }, () =>

@@ -8,7 +8,7 @@ import {
 } from "@millrace/runtime";
 import { readConfig } from "./config.ts";
 
-await runProcess(async () => {
+export const started = runProcess(async () => {
   const config = readConfig();
   const services = await openServices({ name: "scheduler", ...config });
   samplePool(services);

@@ -11,7 +11,7 @@ import {
 } from "@millrace/runtime";
 import { readConfig, readEnvironment } from "./config.ts";
 
-await runProcess(async () => {
+export const started = runProcess(async () => {
   const config = readConfig();
   const keeper = isCell() ? await meetKeeper() : undefined;
   const services = await openServices({ name: "worker", ...config, onCount: keeper?.count });

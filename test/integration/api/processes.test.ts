@@ -1,4 +1,7 @@
+import { readFileSync } from "node:fs";
 import { connect } from "node:net";
+import { dirname, join } from "node:path";
+import { Script } from "node:vm";
 import {
   createDatabase,
   createKeyPrefix,
@@ -35,6 +38,19 @@ test.each(["api", "worker", "scheduler"] as const)(
     expect(await started.exited).toEqual({ code: 2, signal: null });
     expect(started.output()).toContain("DATABASE_URL is missing");
     expect(started.output()).toContain('LOG_LEVEL: "loud"');
+  },
+);
+
+test.each(["api", "worker", "scheduler"] as const)(
+  "the %s is started from its compiled form",
+  (app) => {
+    const beside = (name: string) => readFileSync(join(dirname(programOf(app)), name));
+
+    const script = new Script(beside("program.cjs").toString("latin1"), {
+      cachedData: beside("program.cache"),
+    });
+
+    expect(script.cachedDataRejected).toBe(false);
   },
 );
 

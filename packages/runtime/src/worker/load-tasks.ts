@@ -6,6 +6,7 @@ import { isTask, taskFault } from "@millrace/sdk";
 import type { Task } from "@millrace/sdk";
 import { StartError } from "../start-failure.ts";
 import { changeToAllObjects } from "./all-objects.ts";
+import { importModule } from "./import-module.ts";
 import { ownFrames } from "./own-frames.ts";
 import { whileLoading } from "./unasked-exit.ts";
 
@@ -106,7 +107,9 @@ async function importWithin(
     }, sayAfterMs);
   });
   try {
-    return await whileLoading(file, () => Promise.race([import(pathToFileURL(file).href), late]));
+    return await whileLoading(file, () =>
+      Promise.race([importModule(pathToFileURL(file).href), late]),
+    );
   } finally {
     clearInterval(timer);
   }
