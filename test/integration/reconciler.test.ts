@@ -4,6 +4,7 @@ import { stepJobId, type StepJob } from "@millrace/queue";
 import {
   cancelInstance,
   closeServices,
+  createSchedule,
   discardDeadLetter,
   openServices,
   registerDefinition,
@@ -89,7 +90,7 @@ test("after hours of downtime the timers of those hours fire in order, a bounded
   expect(mostInASecond(all.map(({ completed_at }) => completed_at.getTime()))).toBeLessThan(700);
 });
 
-test("what a backlog of timers makes run lets what is started meanwhile go first", async () => {
+test("timers, retries and schedules out of a time of downtime let what is started meanwhile go first", async () => {
   await registerDefinition(services, caller, {
     id: "task",
     steps: [{ stepId: "a", type: "TASK", taskId: "noop" }],
@@ -98,19 +99,32 @@ test("what a backlog of timers makes run lets what is started meanwhile go first
     workflowId: "task",
     startAt: new Date(Date.now() + 3_600_000).toISOString(),
   });
+  const retrying = await startInstance(services, caller, { workflowId: "task" });
+  await services.queue.removeStep("default", stepJobId(jobOf(retrying.instance.snapshot.id)));
+  await createSchedule(services, caller, "late", {
+    type: "one-time",
+    target: { type: "workflow", id: "task" },
+    timing: { executeAt: new Date(Date.now() - 3_600_000).toISOString() },
+  });
+  const { db } = services.database;
   await sql`update timers set due_at = now() - interval '1 hour', look_at = now() - interval '1 hour'`.execute(
-    services.database.db,
+    db,
   );
+  await sql`update step_executions set status = 'RETRYING', retry_at = now() - interval '1 hour',
+    look_at = now() - interval '1 hour'`.execute(db);
   stopScheduler = (await runScheduler(services)).close;
   const client = new Redis(redis.url);
   onTestFinished(() => client.disconnect());
   const order = () => client.zrange(`${redis.prefix}:steps.default:prioritized`, "0", "-1");
-  await eventually("its job", async () => (await order()).length === 1);
+  await eventually("their jobs", async () => (await order()).length === 3);
 
   const fresh = await startInstance(services, caller, { workflowId: "task" });
 
-  const ids = [fresh, overdue].map(({ instance }) => instance.snapshot.id);
-  expect(await order()).toEqual(ids.map((id) => stepJobId(jobOf(id))));
+  const [first, ...others] = await order();
+  expect(first).toBe(stepJobId(jobOf(fresh.instance.snapshot.id)));
+  const [timer, retry] = [overdue, retrying].map(({ instance }) => jobOf(instance.snapshot.id));
+  expect(others).toContain(stepJobId(timer as StepJob));
+  expect(others).toContain(`${stepJobId(retry as StepJob)}.due`);
 });
 
 test("jobs whose step is gone, settled or further on are removed, and no others", async () => {

@@ -16,6 +16,7 @@ import { startWaiting } from "../schedules/start-waiting.ts";
 import { tickSchedule } from "../schedules/tick-schedule.ts";
 import { countTicks } from "../schedules/tick-metrics.ts";
 import type { Services } from "../services.ts";
+import { isLate } from "./fire-timers.ts";
 
 /**
  * Makes schedules tick when they are due by the database's clock, and starts runs that waited for others
@@ -77,12 +78,13 @@ async function tick(services: Services, seen: StoredSchedule): Promise<void> {
         const isDue = schedule.dueAt !== null && schedule.dueAt <= schedule.now;
         // Changed since it was seen: what it starts may be something else.
         if (!isDue || schedule.version !== seen.version) return undefined;
-        return tickSchedule(services, trx, schedule, start);
+        const isBacklog = isLate(services, { dueAt: schedule.dueAt ?? schedule.now });
+        return { ...(await tickSchedule(services, trx, schedule, start)), isBacklog };
       }),
     );
     if (ticking === undefined) return;
     countTicks(services, ticking.runs);
-    await performRuns(services, ticking.commits);
+    await performRuns(services, ticking.commits, ticking.isBacklog);
   } catch (error) {
     if (error instanceof DatabaseUnavailableError) throw error;
     const { id, tenantId } = seen;

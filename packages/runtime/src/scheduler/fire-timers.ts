@@ -173,7 +173,8 @@ async function fireInTurn(services: Services, timers: readonly DueTimer[]): Prom
   else if (advanced.snapshot.status !== "PAUSED") await dropAll(services, timers);
 }
 
-function isLate({ clock }: Services, { dueAt }: DueTimer): boolean {
+/** Whether it belongs to a backlog: it should have happened long ago. */
+export function isLate({ clock }: Services, { dueAt }: { readonly dueAt: Date }): boolean {
   return dueAt.getTime() < clock.now().getTime() - lateMs;
 }
 

@@ -28,6 +28,7 @@ import { remainsToUndo } from "../instances/remains.ts";
 import { nudge } from "../nudge.ts";
 import { enqueueDue, perform, performAll } from "../perform.ts";
 import type { Services } from "../services.ts";
+import { isLate } from "./fire-timers.ts";
 import { tellGranted } from "./grant.ts";
 import { each, kind } from "./kind.ts";
 import type { Kind } from "./kind.ts";
@@ -49,7 +50,14 @@ const steps = kind({
   needsQueue: true,
   find: ({ database }, limit) => takeDueSteps(database.db, limit),
   since: ({ dueAt }) => dueAt,
-  repair: enqueueDue,
+  repair: (services, due) =>
+    enqueueDue(
+      services,
+      // A retry out of hours of downtime goes behind what is started meanwhile, as timers do.
+      due.map((step) =>
+        step.isRetry && isLate(services, step) ? { ...step, priority: step.priority - 1 } : step,
+      ),
+    ),
 });
 
 /** RUNNING steps whose worker is silent. */

@@ -180,9 +180,13 @@ export async function createRuns(trx: Db, commits: readonly Commit[]): Promise<v
 }
 
 /** After the transaction: jobs and wake-ups, all of which may be lost. */
-export async function performRuns(services: Services, commits: readonly Commit[]): Promise<void> {
+export async function performRuns(
+  services: Services,
+  commits: readonly Commit[],
+  areLate = false,
+): Promise<void> {
   for (const commit of commits) {
     services.metrics.instancesStarted.add({ workflow: commit.previous.workflowId });
-    await perform(services, commit);
+    await perform(services, commit, areLate);
   }
 }
