@@ -108,6 +108,7 @@ export {
 export { definitionCodes, definitionWarningCodes } from "./definition/problem.ts";
 export { below } from "./definition/outline.ts";
 export { besides, valueAt } from "./definition/problem.ts";
+export { exampleInputs } from "./definition/example-inputs.ts";
 export type { FormatRule, Formats, TextPattern } from "./definition/schema/keywords.ts";
 export { validateDefinition } from "./definition/validate.ts";
 export type { Validation } from "./definition/validate.ts";

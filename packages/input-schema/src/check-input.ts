@@ -1,7 +1,6 @@
 import type { Problem } from "@millrace/contract";
 import type { ErrorObject, ValidateFunction } from "ajv/dist/2020.js";
 import { openAjv } from "./ajv.ts";
-import { mostViolations } from "./schema-faults.ts";
 import { withinTime } from "./within-time.ts";
 
 /**
@@ -9,6 +8,9 @@ import { withinTime } from "./within-time.ts";
  * years over a few bytes, and nothing else happens in the process meanwhile.
  */
 const checkMs = 200;
+
+/** Of more the number is told. */
+export const mostViolations = 1_000;
 
 /** All violations of the schema, none where the input fits. */
 export type CheckInput = (input: unknown) => readonly Problem[];

@@ -2,9 +2,9 @@ import type { Problem } from "@millrace/contract";
 import { below, valueAt } from "@millrace/engine";
 import type { ErrorObject } from "ajv/dist/2020.js";
 import { openAjv } from "./ajv.ts";
-
-/** Of more the number is told. */
-export const mostViolations = 1_000;
+import { compileInputSchema, mostViolations } from "./check-input.ts";
+import type { CheckInput } from "./check-input.ts";
+import { lackOfInput } from "./known-input.ts";
 
 /**
  * What is wrong with the `inputSchema` of a definition, each at its place as far as that is known.
@@ -22,14 +22,23 @@ export function faultsOfInputSchema(
   const inputSchema = isRecord(definition) ? definition["inputSchema"] : undefined;
   // Of any other type it is a problem of the document's shape.
   const isSchema = typeof inputSchema === "boolean" || isRecord(inputSchema);
-  return isSchema && !isSpoiled ? problemsOfSchema(inputSchema) : [];
+  if (!isSchema || isSpoiled) return [];
+  const read = readSchema(inputSchema);
+  if ("problems" in read) return read.problems;
+  if (found.some(({ path }) => path === "/inputSchema")) return [];
+  const lack = lackOfInput(inputSchema, read.check);
+  return lack === undefined
+    ? []
+    : [{ path: "/inputSchema", code: "NO_KNOWN_INPUT", message: lack }];
 }
 
 function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-function problemsOfSchema(inputSchema: object | boolean): readonly Problem[] {
+function readSchema(
+  inputSchema: object | boolean,
+): { readonly check: CheckInput } | { readonly problems: readonly Problem[] } {
   const bad = ([path, message]: Told): Problem => ({
     path: `/inputSchema${path}`,
     code: "BAD_SCHEMA",
@@ -38,14 +47,15 @@ function problemsOfSchema(inputSchema: object | boolean): readonly Problem[] {
   const ajv = openAjv();
   try {
     if (ajv.validateSchema(inputSchema) !== true) {
-      return [...toldOf(ajv.errors ?? []), ...badPatterns(inputSchema)].map(bad);
+      return { problems: [...toldOf(ajv.errors ?? []), ...badPatterns(inputSchema)].map(bad) };
     }
-    ajv.compile(inputSchema);
+    const check = compileInputSchema({ inputSchema });
     // A keyword of the validator's own: it would answer later.
     const isAsync = isRecord(inputSchema) && Boolean(inputSchema["$async"]);
-    return isAsync ? [bad(["/$async", "is no keyword of JSON Schema; leave it out"])] : [];
+    const told = isAsync ? [bad(["/$async", "is no keyword of JSON Schema; leave it out"])] : [];
+    return told.length > 0 ? { problems: told } : { check };
   } catch (error) {
-    return toldOfFailure(error, inputSchema).map(bad);
+    return { problems: toldOfFailure(error, inputSchema).map(bad) };
   }
 }
 

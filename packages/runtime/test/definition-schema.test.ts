@@ -102,6 +102,7 @@ const beyondASchema = new Set<string>([
   "SCHEMA_TOO_LARGE",
   "BAD_SCHEMA",
   "NOTHING_FITS",
+  "NO_KNOWN_INPUT",
   "SYNTAX",
   "UNCLOSED",
   "NOT_ALLOWED",

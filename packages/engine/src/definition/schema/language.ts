@@ -1,7 +1,9 @@
+import { charOf, has, rankOf, readable } from "./characters.ts";
+import type { Choose } from "./characters.ts";
 import { lastChar } from "./regular-expression.ts";
 import type { CharSet, Expression } from "./regular-expression.ts";
 
-// Sets of texts, by what regular expressions match, and how many texts are in one. A set is followed from one
+// Sets of texts, by what regular expressions match, how many texts are in one, and some of them. A set is followed from one
 // character to the next (Brzozowski's derivatives): what is left to come after it is a set again, and there are only so
 // many different ones.
 
@@ -25,6 +27,9 @@ type Place = "START" | "LATER" | "INSIDE" | "UNSURE";
 /** Thrown where it takes too many steps, or where an assertion stands where it is not worked out. */
 export class NotWorkedOutError extends Error {}
 
+/** Characters of a text that are chosen; then it goes on to its nearest end. */
+const mostChosen = 50;
+
 /** All that is made of sets of texts, in no more than so many steps. */
 export function openLanguage(maxSteps: number) {
   let steps = 0;
@@ -35,7 +40,19 @@ export function openLanguage(maxSteps: number) {
   const every = make("not", [none]);
   const empty = make("repeat", [none], { min: 0, max: 0 });
   const char = chars([[0, lastChar]]);
-  return { every, matching, sized, words, atLeast, not, any, all, count, steps: () => steps };
+  return {
+    every,
+    matching,
+    sized,
+    words,
+    atLeast,
+    not,
+    any,
+    all,
+    count,
+    textsOf,
+    steps: () => steps,
+  };
 
   function take(more: number): void {
     steps += more;
@@ -208,7 +225,7 @@ export function openLanguage(maxSteps: number) {
     const [first = none, second = none] = parts;
     switch (kind) {
       case "chars":
-        return own.some(([from, to]) => from <= code && code <= to) ? empty : none;
+        return has(own, code) ? empty : none;
       case "chain": {
         const behind = then(afterChar(first, code), second);
         return first.hasEmpty ? any([behind, afterChar(second, code)]) : behind;
@@ -226,37 +243,71 @@ export function openLanguage(maxSteps: number) {
 
   /** How many texts there are, up to `most`. */
   function count(texts: Texts, most: number): number {
-    const different = [...new Map(sets.map((set) => [set.join(), set])).values()];
-    take(different.length * different.reduce((sum, set) => sum + set.length, 1));
-    const kinds = kindsOfChars(different);
-    const next = new Map<Texts, readonly (readonly [texts: Texts, times: number])[]>();
+    const next = followed(texts, kindsOfChars(differentSets()), most <= 1);
+    return next === undefined ? most : countIn(next, texts, most);
+  }
+
+  /** Texts of the set that can be stored, one for each call; with 0 for each choice it is a shortest one. */
+  function textsOf(texts: Texts): (choose: Choose) => string | undefined {
+    const kinds = kindsOfChars([...readable, ...differentSets()])
+      .filter(({ code }) => rankOf(code) < readable.length)
+      .toSorted((a, b) => rankOf(a.code) - rankOf(b.code));
+    const next = followed(texts, kinds) ?? new Map<Texts, readonly Way[]>();
+    const distances = distancesIn(next);
+    const distanceOf = (each: Texts) => distances.get(each) ?? Infinity;
+    return (choose) => {
+      let text = "";
+      for (let at = texts; distances.has(at);) {
+        const isLong = text.length >= mostChosen;
+        if (at.hasEmpty && (isLong || choose(3) === 0)) return text;
+        const ways = (next.get(at) ?? []).filter(({ to }) => distances.has(to));
+        const nearer = ways.filter(({ to }) => distanceOf(to) < distanceOf(at));
+        const among = nearer.length > 0 && (isLong || choose(2) === 0) ? nearer : ways;
+        const way = among[choose(among.length)];
+        if (way === undefined) return text;
+        text += charOf(way.kind.ranges, choose) ?? "";
+        at = way.to;
+      }
+      return undefined;
+    };
+  }
+
+  /** From each set to those that are left after one more character. @returns Undefined at the first text, where that is enough. */
+  function followed(
+    texts: Texts,
+    kinds: readonly CharKind[],
+    isFirstEnough = false,
+  ): ReadonlyMap<Texts, readonly Way[]> | undefined {
+    const next = new Map<Texts, readonly Way[]>();
     const stack = [texts];
     for (let each = stack.pop(); each !== undefined; each = stack.pop()) {
-      if (each.hasEmpty && most <= 1) return most;
+      if (each.hasEmpty && isFirstEnough) return undefined;
       if (next.has(each)) continue;
       take(kinds.length);
       const own = each;
-      const found = kinds.map(({ code, size }) => [afterChar(own, code), size] as const);
+      const found = kinds.map((kind) => ({ kind, to: afterChar(own, kind.code) }));
       next.set(each, found);
-      stack.push(...found.map(([behind]) => behind));
+      stack.push(...found.map(({ to }) => to));
     }
-    return countIn(next, texts, most);
+    return next;
+  }
+
+  function differentSets(): readonly CharSet[] {
+    const different = [...new Map(sets.map((set) => [set.join(), set])).values()];
+    take(different.length * different.reduce((sum, set) => sum + set.length, 1));
+    return different;
   }
 }
 
+/** One more character, and what is left to come after it. */
+interface Way {
+  readonly kind: CharKind;
+  readonly to: Texts;
+}
+
 /** Follows all ways that lead on to a text; where one comes back there is no end of them. */
-function countIn(
-  next: ReadonlyMap<Texts, readonly (readonly [texts: Texts, times: number])[]>,
-  texts: Texts,
-  most: number,
-): number {
-  const live = new Set([...next.keys()].filter(({ hasEmpty }) => hasEmpty));
-  for (let before = -1; before < live.size;) {
-    before = live.size;
-    for (const [each, found] of next) {
-      if (found.some(([behind]) => live.has(behind))) live.add(each);
-    }
-  }
+function countIn(next: ReadonlyMap<Texts, readonly Way[]>, texts: Texts, most: number): number {
+  const live = distancesIn(next);
   let at = new Map(live.has(texts) ? [[texts, 1]] : []);
   let found = 0;
   for (let length = 0; at.size > 0; length += 1) {
@@ -264,8 +315,8 @@ function countIn(
     const behind = new Map<Texts, number>();
     for (const [each, times] of at) {
       if (each.hasEmpty) found += times;
-      for (const [to, size] of next.get(each) ?? []) {
-        if (live.has(to)) behind.set(to, (behind.get(to) ?? 0) + times * size);
+      for (const { to, kind } of next.get(each) ?? []) {
+        if (live.has(to)) behind.set(to, (behind.get(to) ?? 0) + times * kind.size);
       }
     }
     if (found >= most) return most;
@@ -274,17 +325,42 @@ function countIn(
   return found;
 }
 
-/** Characters of which all sets have all or none, one for each kind, and how many of it there are. */
-function kindsOfChars(sets: readonly CharSet[]) {
+/** How many characters the shortest text has that is in each; those with no text have none. */
+function distancesIn(next: ReadonlyMap<Texts, readonly Way[]>): ReadonlyMap<Texts, number> {
+  const distances = new Map(
+    [...next.keys()].filter(({ hasEmpty }) => hasEmpty).map((each) => [each, 0]),
+  );
+  for (let before = -1, length = 1; before < distances.size; length += 1) {
+    before = distances.size;
+    const found = [...next].filter(
+      ([each, ways]) =>
+        !distances.has(each) && ways.some(({ to }) => distances.get(to) === length - 1),
+    );
+    for (const [each] of found) distances.set(each, length);
+  }
+  return distances;
+}
+
+/** Characters of which all sets have all or none. */
+interface CharKind {
+  readonly code: number;
+  /** How many there are. */
+  size: number;
+  readonly ranges: CharSet[number][];
+}
+
+function kindsOfChars(sets: readonly CharSet[]): readonly CharKind[] {
   const starts = sets.flatMap((set) => set.flatMap(([from, to]) => [from, to + 1]));
   const codes = [...new Set([0, ...starts])].toSorted((a, b) => a - b);
-  const kinds = new Map<string, { readonly code: number; size: number }>();
+  const kinds = new Map<string, CharKind>();
   for (const [index, code] of codes.entries()) {
-    const has = (set: CharSet) => set.some(([from, to]) => from <= code && code <= to);
-    const key = sets.map((set) => (has(set) ? "1" : "0")).join("");
-    const kind = kinds.get(key) ?? { code, size: 0 };
-    kind.size += (codes[index + 1] ?? lastChar + 1) - code;
-    if (code <= lastChar) kinds.set(key, kind);
+    if (code > lastChar) continue;
+    const key = sets.map((set) => (has(set, code) ? "1" : "0")).join("");
+    const kind = kinds.get(key) ?? { code, size: 0, ranges: [] };
+    const behind = codes[index + 1] ?? lastChar + 1;
+    kind.size += behind - code;
+    kind.ranges.push([code, behind - 1]);
+    kinds.set(key, kind);
   }
   return [...kinds.values()];
 }

@@ -19,14 +19,21 @@ export interface Look {
   isOfFormat(rule: FormatRule, text: string): boolean | undefined;
 }
 
-export function openLook(root: unknown, formats: Formats): Look {
-  let left = maxLooks;
+export function openLook(
+  root: unknown,
+  formats: Formats,
+  { most = maxLooks, mostOfText = Infinity } = {},
+): Look {
+  let left = most;
   const pay = (looks = 1): boolean => {
     if (looks >= left) return false;
     left -= looks;
     return true;
   };
-  const paySteps = (steps: number) => pay(Math.ceil(steps / stepsOfLook));
+  const paySteps = (steps: number): boolean => {
+    const looks = Math.ceil(steps / stepsOfLook);
+    return looks <= mostOfText && pay(looks);
+  };
   return {
     root,
     named: namedIn(root),

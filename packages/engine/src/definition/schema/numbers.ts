@@ -14,7 +14,7 @@ import type { Kind } from "./kinds.ts";
 import type { Inside, Said } from "./together.ts";
 
 /** What bounds values of a type or their sizes, the narrowest of each side. */
-export function boundsOfAll(said: readonly Said[], type: Kind["type"]): Bounds {
+export function boundsOfAll(said: readonly Pick<Said, "fields">[], type: Kind["type"]): Bounds {
   const bounds = type === "number" ? noBounds : { ...noBounds, low: { ...noBounds.low, at: 0 } };
   return said.reduce((soFar, { fields }) => narrowed(soFar, boundsOf(fields, type)), bounds);
 }
@@ -49,6 +49,6 @@ export function countNumbers(said: readonly Said[], { isInteger }: Kind, inside:
 }
 
 /** What is no factor is reported as such. */
-function factorOf({ multipleOf }: Fields): number | undefined {
+export function factorOf({ multipleOf }: Fields): number | undefined {
   return typeof multipleOf === "number" && multipleOf > 0 ? multipleOf : undefined;
 }

@@ -103,7 +103,7 @@ function among(names: readonly string[], patterns: readonly string[]): object {
 }
 
 /** Members that an object must have, be it since it has another one. */
-function requiredBy(said: readonly Said[]): ReadonlySet<string> {
+export function requiredBy(said: readonly Pick<Said, "fields">[]): ReadonlySet<string> {
   const required = new Set<string>();
   const dependents = said
     .flatMap(({ fields }) => [fields["dependentRequired"], fields["dependencies"]])

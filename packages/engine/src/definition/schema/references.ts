@@ -21,6 +21,29 @@ export function lookUp(schema: unknown, reference: unknown): unknown {
   return current;
 }
 
+/** The same for what is referred to by a name as well (`$anchor`, `$dynamicAnchor`, `$id`); of several it is the first. */
+export function named(schema: unknown, reference: unknown): unknown {
+  const [base = "", fragment = ""] = String(reference).split("#");
+  const within = base === "" ? [schema, ...withIn(schema, "$id")] : withIn(schema, "$id", base);
+  for (const each of within) {
+    const inside = { ...fieldsOf(each), $id: undefined };
+    const found = fragment === "" ? each : lookUp(inside, `#${fragment}`);
+    if (found !== undefined) return found;
+  }
+  return ["$anchor", "$dynamicAnchor"].flatMap((key) => withIn(schema, key, fragment))[0];
+}
+
+/** All schemas inside of one that have such a name. */
+function withIn(schema: unknown, key: string, name?: string): readonly unknown[] {
+  if (typeof schema !== "object" || schema === null) return [];
+  const own: unknown = Reflect.get(schema, key);
+  const isOne = name === undefined ? own !== undefined : own === name;
+  return [
+    ...(isOne ? [schema] : []),
+    ...Object.values(schema).flatMap((each) => withIn(each, key, name)),
+  ];
+}
+
 /** What `%…` in a reference stands for. */
 export function decoded(part: string): string {
   try {

@@ -18,14 +18,27 @@ export const lastChar = 0x10ffff;
 /** Any more are not read. */
 const maxLength = 4_000;
 
+export interface Reading {
+  /** Of the letters of ASCII. */
+  readonly ignoreCase?: boolean;
+  /**
+   * So that texts can be made up, some of which match: what is remembered, or looked for behind, is an expression of
+   * its own, bounds of words are not looked at, and of a class by its name there are some characters.
+   */
+  readonly isRough?: boolean;
+}
+
 /**
  * Reads a pattern that the `u` flag accepts.
  *
  * @returns Undefined for what is not read: what is remembered, looked for behind, or a class by its name.
  */
-export function readExpression(pattern: string, ignoreCase = false): Expression | undefined {
+export function readExpression(pattern: string, reading: Reading = {}): Expression | undefined {
+  const { ignoreCase = false, isRough = false } = reading;
   if (pattern.length > maxLength) return undefined;
   const chars = Array.from(pattern);
+  const groups: Expression[] = [];
+  const names = new Map<string, number>();
   let at = 0;
   try {
     const found = choice();
@@ -61,10 +74,37 @@ export function readExpression(pattern: string, ignoreCase = false): Expression 
     if (take("(?=")) return closed({ kind: "ahead", part: choice() });
     if (take("(?!")) return closed({ kind: "notAhead", part: choice() });
     if (take("(?:")) return closed(choice());
-    if (take("(")) return take("?") ? notRead() : closed(choice());
+    if (take("(?<=")) return roughly(() => closed(choice()));
+    if (take("(?<!")) return roughly(() => closed(choice()) && nothing);
+    if (take("(?<")) names.set(upTo(">"), groups.length);
+    else if (take("(?")) return notRead();
+    else if (!take("(")) return character();
+    const own = groups.push(nothing) - 1;
+    const group = closed(choice());
+    groups[own] = group;
+    return group;
+  }
+
+  function character(): Expression {
+    if (take("\\b") || take("\\B")) return roughly(() => nothing);
+    if (take("\\k<")) return roughly(() => groups[names.get(upTo(">")) ?? -1] ?? nothing);
+    if (/[1-9]/.test(chars[at + 1] ?? "") && take("\\")) {
+      return roughly(() => groups[digits() - 1] ?? nothing);
+    }
     if (take(".")) return { kind: "set", ranges: others(lineEnds) };
     if (take("[")) return { kind: "set", ranges: bracketed() };
     return { kind: "set", ranges: inCase(take("\\") ? escaped() : one(next())) };
+  }
+
+  function roughly(read: () => Expression): Expression {
+    return isRough ? read() : notRead();
+  }
+
+  function upTo(end: string): string {
+    const to = chars.indexOf(end, at);
+    const text = chars.slice(at, to).join("");
+    at = to + 1;
+    return text;
   }
 
   function closed(found: Expression): Expression {
@@ -124,6 +164,7 @@ export function readExpression(pattern: string, ignoreCase = false): Expression 
     if (named !== undefined) return char === char.toLowerCase() ? named : others(named);
     const control = controls[char];
     if (control !== undefined) return one(control);
+    if (char.toLowerCase() === "p" && isRough) return classSample(`\\${char}${upTo("}")}}`);
     if (char === "x") return code(2);
     if (char === "u") {
       if (!take("{")) return code(4);
@@ -153,6 +194,19 @@ export function readExpression(pattern: string, ignoreCase = false): Expression 
     ]);
     return union([...set, ...more]);
   }
+}
+
+const nothing: Expression = { kind: "sequence", parts: [] };
+
+/** Those of ASCII, Latin-1, and one or another of other scripts. */
+function classSample(name: string): CharSet {
+  const inClass = new RegExp(name, "u");
+  const codes = [
+    ...Array(0x100).keys(),
+    ...Array.from("Ωжあ中א😀€").map((char) => char.codePointAt(0) ?? 0),
+  ];
+  const found = codes.filter((code) => inClass.test(String.fromCodePoint(code)));
+  return union(found.map((code) => [code, code] as const));
 }
 
 class NotReadError extends Error {}

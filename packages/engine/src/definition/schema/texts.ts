@@ -3,6 +3,7 @@ import type { Language, Texts } from "./language.ts";
 import { below, fieldsOf } from "../outline.ts";
 import { readExpression } from "./regular-expression.ts";
 import { formatRuleOf } from "./keywords.ts";
+import type { Formats } from "./keywords.ts";
 import { boundsOfAll, isAnyLeft } from "./numbers.ts";
 import type { Inside, Said } from "./together.ts";
 
@@ -13,9 +14,9 @@ const maxStepsOfAll = 200_000;
 const maxLength = 100;
 
 /** What is said of a text. */
-interface Rule {
+export interface Rule {
   readonly pattern: string;
-  readonly ignoreCase?: boolean;
+  readonly ignoreCase: boolean;
   /** It must not match. */
   readonly isNot: boolean;
   /** By keyword, as `formatMinimum`: where it lies in the order of texts. */
@@ -36,7 +37,7 @@ export function openTexts(inside: Inside) {
   function countTexts(said: readonly Said[], most: number): number {
     const bounds = boundsOfAll(said, "string");
     if (!isAnyLeft(said, bounds, inside)) return 0;
-    const rules = said.flatMap(rulesOf);
+    const rules = said.flatMap((by) => rulesOf(by, formats));
     const [low, high] = [bounds.low.at, bounds.high.at];
     if (rules.length === 0 && high > 0) return most;
     const parts = rules.map(({ pattern, ignoreCase, isNot, limits }) => [
@@ -58,29 +59,6 @@ export function openTexts(inside: Inside) {
       inside.blame(said, below(first.by.path, first.key), `no text has ${all}`);
     }
     return count;
-  }
-
-  function rulesOf(by: Said): readonly Rule[] {
-    const { pattern, not } = by.fields;
-    const rules: Rule[] = [];
-    if (typeof pattern === "string") {
-      const words = `the pattern ${JSON.stringify(pattern)}`;
-      rules.push({ pattern, isNot: false, by, key: "pattern", words });
-    }
-    const rule = formatRuleOf(by.fields);
-    const ofFormat = rule && formats.patternOf(rule.format);
-    if (rule !== undefined && ofFormat !== undefined) {
-      const limits = ofFormat.isOrdered ? rule.limits : {};
-      const within = Object.entries(limits).map(([key, limit]) => ` with ${key} ${limit}`);
-      const words = `the format ${JSON.stringify(rule.format)}${within.join("")}`;
-      rules.push({ ...ofFormat, limits, isNot: false, by, key: "format", words });
-    }
-    const refused = fieldsOf(not)["pattern"];
-    if (typeof refused === "string" && Object.keys(fieldsOf(not)).length === 1) {
-      const words = `not the pattern ${JSON.stringify(refused)}`;
-      rules.push({ pattern: refused, isNot: true, by, key: "not", words });
-    }
-    return rules;
   }
 
   function countOf(rules: readonly Rule[], low: number, high: number, most: number): number {
@@ -112,9 +90,33 @@ export function openTexts(inside: Inside) {
   }
 }
 
+/** What is said of a text, as far as it can be worked out. */
+export function rulesOf(by: Said, formats: Formats): readonly Rule[] {
+  const { pattern, not } = by.fields;
+  const rules: Rule[] = [];
+  if (typeof pattern === "string") {
+    const words = `the pattern ${JSON.stringify(pattern)}`;
+    rules.push({ pattern, ignoreCase: false, isNot: false, by, key: "pattern", words });
+  }
+  const rule = formatRuleOf(by.fields);
+  const ofFormat = rule && formats.patternOf(rule.format);
+  if (rule !== undefined && ofFormat !== undefined) {
+    const limits = ofFormat.isOrdered ? rule.limits : {};
+    const within = Object.entries(limits).map(([key, limit]) => ` with ${key} ${limit}`);
+    const words = `the format ${JSON.stringify(rule.format)}${within.join("")}`;
+    rules.push({ ...ofFormat, limits, isNot: false, by, key: "format", words });
+  }
+  const refused = fieldsOf(not)["pattern"];
+  if (typeof refused === "string" && Object.keys(fieldsOf(not)).length === 1) {
+    const words = `not the pattern ${JSON.stringify(refused)}`;
+    rules.push({ pattern: refused, ignoreCase: false, isNot: true, by, key: "not", words });
+  }
+  return rules;
+}
+
 /** All texts, where it is not known which they are. */
-function setOf({ pattern, ignoreCase, isNot, limits }: Rule, language: Language): Texts {
-  const expression = readExpression(pattern, ignoreCase);
+export function setOf({ pattern, ignoreCase, isNot, limits }: Rule, language: Language): Texts {
+  const expression = readExpression(pattern, { ignoreCase });
   if (expression === undefined) return language.every;
   try {
     const set = language.matching(expression);

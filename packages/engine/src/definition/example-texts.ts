@@ -1,0 +1,155 @@
+import { BOUNDS } from "@millrace/contract";
+import { charOf } from "./schema/characters.ts";
+import type { Choose } from "./schema/characters.ts";
+import { formatRuleOf } from "./schema/keywords.ts";
+import type { Formats } from "./schema/keywords.ts";
+import { NotWorkedOutError, openLanguage } from "./schema/language.ts";
+import { boundsOfAll } from "./schema/numbers.ts";
+import { readExpression } from "./schema/regular-expression.ts";
+import type { Expression } from "./schema/regular-expression.ts";
+import { rulesOf, setOf } from "./schema/texts.ts";
+import type { Rule } from "./schema/texts.ts";
+import type { Said } from "./schema/together.ts";
+
+/** Steps that are taken to make up one text. */
+const maxSteps = 20_000;
+/** What is longer is too much for the body of a call. */
+const mostChars = BOUNDS.bodyBytes;
+
+/** How a text is come by. */
+export interface TextChoice {
+  readonly choose: Choose;
+  readonly canBe: (text: string) => boolean;
+}
+
+/** Makes up texts that may fit all that is said; undefined where none is known. */
+export function openExampleTexts(formats: Formats) {
+  const workedOut = new Map<string, (choose: Choose) => string | undefined>();
+  const read = new Map<string, Expression | undefined>();
+  return exampleText;
+
+  function exampleText(said: readonly Said[], { choose, canBe }: TextChoice): string | undefined {
+    const bounds = boundsOfAll(said, "string");
+    const [low, high] = [bounds.low.at, bounds.high.at];
+    if (low > mostChars) return undefined;
+    const rules = said.flatMap((by) => rulesOf(by, formats));
+    const isPlain = rules.length === 0 && !said.some(({ fields }) => "format" in fields);
+    if (isPlain) return "a".repeat(low) + numbered(choose).slice(0, high - low);
+    const ways = [
+      () => matching(rules, low, high)(choose),
+      () => spelledBy(rules, low, choose),
+      () => wellKnown(said, choose, canBe),
+    ];
+    for (const way of [ways[choose(ways.length)], ...ways]) {
+      const text = way?.();
+      if (text !== undefined) return text;
+    }
+    return undefined;
+  }
+
+  function spelledBy(rules: readonly Rule[], low: number, choose: Choose): string | undefined {
+    const patterns = rules.filter(({ isNot }) => !isNot);
+    const rule = patterns[choose(patterns.length)];
+    if (rule === undefined) return undefined;
+    const { pattern, ignoreCase } = rule;
+    const key = `${String(ignoreCase)} ${pattern}`;
+    const expression = read.get(key) ?? readExpression(pattern, { ignoreCase, isRough: true });
+    read.set(key, expression);
+    return expression && spelled(expression, low, choose);
+  }
+
+  function matching(rules: readonly Rule[], low: number, high: number) {
+    const parts = rules.map(({ by: _by, words: _words, ...rule }) => rule);
+    const key = JSON.stringify([parts, low, high]);
+    const found = workedOut.get(key) ?? textsOf(rules, low, high);
+    workedOut.set(key, found);
+    return found;
+  }
+}
+
+function numbered(choose: Choose): string {
+  const number = choose(1_000);
+  return number === 0 ? "" : String(number);
+}
+
+/** None where it takes too long to work them out. */
+function textsOf(
+  rules: readonly Rule[],
+  low: number,
+  high: number,
+): (choose: Choose) => string | undefined {
+  const language = openLanguage(maxSteps);
+  try {
+    const sets = rules.map((rule) => setOf(rule, language));
+    return language.textsOf(language.all([...sets, language.sized(low, high)]));
+  } catch (error) {
+    if (error instanceof NotWorkedOutError) return () => undefined;
+    throw error;
+  }
+}
+
+function wellKnown(
+  said: readonly Said[],
+  choose: Choose,
+  canBe: (text: string) => boolean,
+): string | undefined {
+  const limits = said.flatMap(({ fields }) => Object.values(formatRuleOf(fields)?.limits ?? {}));
+  const fitting = [...limits, ...known].filter(canBe);
+  return fitting[choose(fitting.length)];
+}
+
+/** What an expression may match, without what it asserts; `low` characters are enough. A group is the same text wherever it comes again. */
+function spelled(
+  expression: Expression,
+  low: number,
+  choose: Choose,
+  groups = new Map<Expression, string>(),
+): string {
+  const inner = (part: Expression) => spelled(part, low, choose, groups);
+  switch (expression.kind) {
+    case "set":
+      return charOf(expression.ranges, choose) ?? "";
+    case "sequence":
+      return expression.parts.map(inner).join("");
+    case "choice": {
+      const { parts } = expression;
+      const text =
+        groups.get(expression) ?? parts.slice(choose(parts.length)).slice(0, 1).map(inner).join("");
+      groups.set(expression, text);
+      return text;
+    }
+    case "repeat": {
+      const { part, min, max } = expression;
+      const more = choose(3) === 0 ? low : choose(4);
+      const times = Math.min(Math.max(min, more), max, mostChars);
+      return Array.from({ length: times }, () => inner(part)).join("");
+    }
+    default:
+      return "";
+  }
+}
+
+/** Of formats that no pattern describes, and of patterns that are not worked out. */
+const known: readonly string[] = [
+  "a",
+  "A1",
+  "aA1!aA1!",
+  "0",
+  "",
+  "2026-01-31",
+  "12:00:00Z",
+  "2026-01-31T12:00:00Z",
+  "P1D",
+  "https://example.com/a",
+  "a@example.com",
+  "example.com",
+  "127.0.0.1",
+  "::1",
+  "123e4567-e89b-42d3-a456-426614174000",
+  "urn:uuid:123e4567-e89b-42d3-a456-426614174000",
+  "/a",
+  "#/a",
+  "0/a",
+  "YQ==",
+  "{a}",
+];
