@@ -41,7 +41,8 @@ export function stepsFor(
 }
 
 /**
- * Every step that was reached, each by the execution that an expression would see there.
+ * Every step that was reached, each by the execution that an expression would see there. They stand in
+ * the order of the definition: rows come in another one from the store than in a replay.
  *
  * @throws MissingReads
  */
@@ -55,8 +56,8 @@ export function everyStep(
   const missing: ReadRequest[] = [];
   const rows = [...turn.reads.latest.values(), ...turn.inserts.values()];
   const reached = new Set(rows.flatMap((row) => row?.stepId ?? []));
-  const views = [...reached].flatMap((stepId): [string, StepView][] => {
-    if (turn.definition.compensationSteps.has(stepId)) return [];
+  const views = [...turn.definition.steps.keys()].flatMap((stepId): [string, StepView][] => {
+    if (!reached.has(stepId)) return [];
     const read = pinned?.stepId === stepId ? pinned : latestSeen(turn, stepId, from, missing);
     if (read === null) return [];
     if (read.outputLeftOut && largeOutputs) missing.push(requestOf(read));

@@ -179,6 +179,27 @@ test("the instance shows what it is, its state whole, and an output however larg
   });
 });
 
+test("all steps stand in the order of the definition, whichever order their rows come in", () => {
+  const listing = define({
+    steps: [
+      { stepId: "z", transitions: { default: "a" } },
+      { stepId: "a", transitions: { default: "b" } },
+      { stepId: "b" },
+    ],
+    output: "${ keys(steps) }",
+  });
+  const simulation = simulate(listing);
+  simulation.start();
+  simulation.succeed("z");
+  simulation.succeed("a");
+  const reads = readsOf(simulation.instance);
+  const reversed = { ...reads, latest: new Map([...reads.latest].toReversed()) };
+
+  const decision = decide(listing, simulation.snapshot, [success("b")], reversed, noon);
+
+  expect(decision).toMatchObject({ snapshot: { output: ["z", "a", "b"] } });
+});
+
 test("attempts are those that were made, also while the next one is awaited", () => {
   const simulation = simulate(
     define({
