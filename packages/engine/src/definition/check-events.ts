@@ -1,3 +1,4 @@
+import { endsBesideInTime, isBoundedWait } from "./ends-beside.ts";
 import type { Fields, StepOutline } from "./outline.ts";
 import { below, fieldsOf, itemsOf } from "./outline.ts";
 import { reservedPrefix } from "./pattern.ts";
@@ -17,15 +18,14 @@ import {
 
 /** Patterns, conditions and clocks of steps and triggers that hear events. */
 
-export function checkEventWait({ fields, path, stepId }: StepOutline, context: StepContext): void {
+export function checkEventWait(step: StepOutline, context: StepContext): void {
+  const { fields, path, stepId } = step;
   const { entering, list, outline } = context;
   checkAwaited(fields, path, entering, list);
 
   const timeout = fieldsOf(fields["eventTimeout"]);
   entering.text(`${path}/eventTimeout/duration`, timeout["duration"], readDuration);
-  const isBounded = ["eventTimeout", "timeout", "totalTimeout"].some(
-    (name) => fields[name] !== undefined,
-  );
+  const isBounded = isBoundedWait(step) || endsBesideInTime(step, outline.steps);
   if (!isBounded && outline.fields["timeout"] === undefined) {
     const message = `${quote(stepId ?? "the step")} waits for ever if its event never comes; give it an eventTimeout, or the workflow a timeout`;
     list.warn(path, "WAIT_WITHOUT_TIMEOUT", message);

@@ -7,6 +7,7 @@ import type { NearName } from "./near-name.ts";
 import { didYouMean, nearNames } from "./near-name.ts";
 import type { Edge, Outline, StepOutline } from "./outline.ts";
 import { fieldsOf, itemsOf, textOf } from "./outline.ts";
+import { mayEndBeside, mayEndInside } from "./ends-beside.ts";
 import type { ProblemList } from "./problem.ts";
 
 /**
@@ -239,7 +240,7 @@ function waitingSteps(steps: readonly StepOutline[]): ReadonlySet<number> {
 /**
  * A loop needs something that slows it down or leads out of it. One of steps that do not wait is refused
  * where no way leads out of it, and is suspicious where what is around it may end it; so is one that waits
- * and that nothing ends from outside.
+ * and that nothing ends from outside, as a clock or a branch beside it.
  *
  * @param closed Targets that are never gone to.
  */
@@ -257,7 +258,7 @@ function checkCycles(
     const members = component.map((index) => steps[index]).filter((step) => step !== undefined);
     if (members.some((step) => mayEndInside(step, steps) || mayEnd(step, closed))) continue;
     const waits = component.some((index) => waiting.has(index));
-    if (waits && endsFromOutside) continue;
+    if (waits && (endsFromOutside || mayEndBeside(members[0], steps))) continue;
     const inside = new Set(component);
     const leaves = component.some(
       (index) =>
@@ -267,7 +268,7 @@ function checkCycles(
     const path = members[0]?.path ?? "";
     const loop = `the loop of ${nameSome(members.map(({ stepId }) => stepId ?? "?"))}`;
     if (waits) {
-      const message = `${loop} goes round until maxIterations fails it: nothing leads out of it, and the workflow has neither a timeout nor a cancellationTrigger`;
+      const message = `${loop} goes round until maxIterations fails it: nothing leads out of it, no clock or branch around it ends it, and the workflow has neither a timeout nor a cancellationTrigger`;
       list.warn(path, "ENDLESS_CYCLE", message);
     } else if (component.every((index) => graph[index]?.length === 1)) {
       const message = `${loop} goes round for ever: put a DELAY or an EVENT_WAIT into it, or a condition that leads out`;
@@ -278,22 +279,6 @@ function checkCycles(
       else list.add(path, "CYCLE_WITHOUT_WAIT", message);
     }
   }
-}
-
-/** An END inside of it ends the instance. */
-function mayEndInside(step: StepOutline, steps: readonly StepOutline[]): boolean {
-  if (step.type !== "PARALLEL" && step.type !== "MAP") return false;
-  return steps.some(({ type, path }) => type === "END" && path.startsWith(`${step.path}/`));
-}
-
-/** What is around a step can end it: by a branch beside it, or by a clock. */
-function mayEndBeside(step: StepOutline | undefined, steps: readonly StepOutline[]): boolean {
-  const around = steps[step?.parent ?? -1];
-  if (around === undefined) return false;
-  const { join = "ALL", timeout, totalTimeout } = around.fields;
-  const isTimed = timeout !== undefined || totalTimeout !== undefined;
-  if (isTimed || join !== "ALL" || mayEndInside(around, steps)) return true;
-  return mayEndBeside(around, steps);
 }
 
 /** A step can be the end of its branch: an END, or one whose transitions have no default. */

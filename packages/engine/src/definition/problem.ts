@@ -60,7 +60,8 @@ export type ProblemCode = keyof typeof definitionCodes;
 /** What is allowed in a definition and yet likely not what its author meant. */
 export const definitionWarningCodes = {
   WAIT_WITHOUT_TIMEOUT: "a wait that may last for ever",
-  ENDLESS_CYCLE: "a loop that nothing in it ends, and that waits or that another branch may end",
+  ENDLESS_CYCLE:
+    "a loop that nothing in it ends: one that waits and that nothing else ends, or one that does not and that another branch may end",
   UNKNOWN_WORKFLOW: "a child workflow that is not registered yet",
   CHILD_INPUT: "an input that the latest version of the child workflow refuses",
   UNKNOWN_CALENDAR: "a calendar that is not there yet",

@@ -60,6 +60,27 @@ describe("a warning", () => {
   const cases: readonly Case[] = [
     ["a wait without end", [wait({ eventTimeout: undefined })], "/steps/0", "WAIT_WITHOUT_TIMEOUT"],
     [
+      "a wait without end beside a loop that only the wait ends",
+      [
+        {
+          stepId: "p",
+          type: "PARALLEL",
+          join: "ANY",
+          branches: [
+            { name: "x", steps: [wait({ eventTimeout: undefined })] },
+            {
+              name: "y",
+              steps: [
+                { stepId: "d", type: "DELAY", duration: "P1D", transitions: { default: "d" } },
+              ],
+            },
+          ],
+        },
+      ],
+      "/steps/0/branches/0/steps/0",
+      "WAIT_WITHOUT_TIMEOUT",
+    ],
+    [
       "a loop that its conditions do not leave, and a branch beside it may end",
       [
         {
