@@ -13,7 +13,7 @@ import { observeStatus } from "./read-rows.ts";
 import { dropTimer } from "./set-timers.ts";
 import { start } from "./start.ts";
 import { hasTimedOut } from "./stop.ts";
-import { attemptsMade } from "./step-views.ts";
+import { attemptsBegun } from "./step-views.ts";
 import { move } from "./turn.ts";
 import type { Turn } from "./turn.ts";
 import { leaveWait, relyOnNoEvent, timeOutWait } from "./wait.ts";
@@ -101,17 +101,16 @@ function timeOutStep(turn: Turn, execution: LiveExecution): void {
   goAstray(turn, execution, error);
 }
 
-/** It may be running or waiting for its next attempt, and then only earlier ones have been made. */
+/** It may be queued or waiting for its next attempt, and then only earlier ones have been made. */
 function timeOutTotal(turn: Turn, execution: LiveExecution): void {
   const { stepId, attempt } = execution;
-  const isUndoable = turn.definition.compensationFor.has(stepId);
-  const status = attempt > 1 || isUndoable ? observeStatus(turn, execution) : "RUNNING";
-  const made = attemptsMade(status, attempt);
+  const status = observeStatus(turn, execution);
+  const made = attemptsBegun(status, attempt);
   const mayBeAtIt = status === "RUNNING" || (status === "RETRYING" && hasTimedOut(turn, execution));
   if (mayBeAtIt) noteUnknown(turn, execution);
   const message = `step "${stepId}" took longer than its totalTimeout, retries included`;
   abortAttempt(turn, execution, "the step's totalTimeout passed");
-  failForGood(turn, { ...execution, attempt: made }, timeoutError(execution, made, message));
+  failForGood(turn, { ...execution, attempt: made }, timeoutError(execution, made === 0 ? null : made, message));
 }
 
 /** Only a step that no worker has taken yet; one that runs has met this clock. */
@@ -122,8 +121,8 @@ function timeOutSchedule(turn: Turn, execution: LiveExecution): void {
     putLive(turn, dropTimer(turn, execution, "schedule"));
     return;
   }
-  const made = attemptsMade(status, attempt);
+  const made = attemptsBegun(status, attempt);
   const message = `no worker took step "${stepId}" within its scheduleTimeout`;
   abortAttempt(turn, execution, "the step's scheduleTimeout passed");
-  failForGood(turn, { ...execution, attempt: made }, timeoutError(execution, made, message));
+  failForGood(turn, { ...execution, attempt: made }, timeoutError(execution, made === 0 ? null : made, message));
 }

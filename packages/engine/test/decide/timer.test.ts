@@ -95,6 +95,26 @@ describe("scheduleTimeout", () => {
     },
   );
 
+  test.each(["scheduleTimeout", "totalTimeout"])(
+    "its %s over, a task that no worker has taken was never tried",
+    (clock) => {
+      const simulation = simulate(
+        define({
+          steps: [
+            { stepId: "a", [clock]: "PT10S", onError: [{ errors: ["TIMEOUT"], to: "b" }] },
+            { stepId: "b", input: { attempts: "${ steps.a.attempts }" } },
+          ],
+        }),
+      );
+      simulation.start();
+
+      const [firing] = simulation.elapse("PT10S");
+
+      expect(simulation.row("a")).toMatchObject({ attempt: 0, error: { attempt: null } });
+      expect(firing?.decision.inserts).toMatchObject([{ stepId: "b", input: { attempts: 0 } }]);
+    },
+  );
+
   test("begins again when the next attempt is due", () => {
     const simulation = simulate(scheduled);
     simulation.start();
