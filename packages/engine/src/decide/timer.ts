@@ -110,7 +110,7 @@ function timeOutTotal(turn: Turn, execution: LiveExecution): void {
   if (mayBeAtIt) noteUnknown(turn, execution);
   const message = `step "${stepId}" took longer than its totalTimeout, retries included`;
   abortAttempt(turn, execution, "the step's totalTimeout passed");
-  failForGood(turn, { ...execution, attempt: made }, timeoutError(execution, made === 0 ? null : made, message));
+  failTimedOut(turn, execution, made, message);
 }
 
 /** Only a step that no worker has taken yet; one that runs has met this clock. */
@@ -124,5 +124,11 @@ function timeOutSchedule(turn: Turn, execution: LiveExecution): void {
   const made = attemptsBegun(status, attempt);
   const message = `no worker took step "${stepId}" within its scheduleTimeout`;
   abortAttempt(turn, execution, "the step's scheduleTimeout passed");
-  failForGood(turn, { ...execution, attempt: made }, timeoutError(execution, made === 0 ? null : made, message));
+  failTimedOut(turn, execution, made, message);
+}
+
+/** @param made Attempts; where there was none, the error is that of none. */
+function failTimedOut(turn: Turn, execution: LiveExecution, made: number, message: string): void {
+  const error = timeoutError(execution, made === 0 ? null : made, message);
+  failForGood(turn, { ...execution, attempt: made }, error);
 }

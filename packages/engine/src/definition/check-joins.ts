@@ -1,3 +1,4 @@
+import { isLedByEvents } from "./check-ways.ts";
 import type { Outline, StepList, StepOutline } from "./outline.ts";
 import { fieldsOf, itemsOf } from "./outline.ts";
 import type { ProblemList } from "./problem.ts";
@@ -45,7 +46,8 @@ export function checkJoins(outline: Outline, list: ProblemList): void {
       const passes = step.fields["condition"] !== undefined;
       const isLeft = passes || (step.type !== "END" && !stuck.has(index));
       const ways = step.edges.filter(({ kind }) => isLeft || kind === "error");
-      if (isLeft && !ways.some(({ kind }) => kind === "default")) return true;
+      const isLed = isLedByEvents(step);
+      if (isLeft && !isLed && !ways.some(({ kind }) => kind === "default")) return true;
       for (const { to } of ways) {
         const target = byId.get(to);
         const next = target?.list === step.list ? indexOf.get(target) : undefined;

@@ -101,7 +101,12 @@ export function checkValues(outline: Outline, list: ProblemList): ValuesFound {
     );
     checkTaskCall(own, path, undoing);
     checkClocks(own, path, undoing, list);
-    checkRetry(fieldsOf(own["retry"]), `${path}/retry`, longest, undoing, list);
+    const retry = fieldsOf(own["retry"]);
+    checkRetry(retry, `${path}/retry`, longest, undoing, list);
+    if (retry["onExhausted"] === "PAUSE") {
+      const message = `a compensation step that fails is recorded, and the rest still run: "onExhausted" has no effect here`;
+      list.warn(`${path}/retry/onExhausted`, "NO_EFFECT", message);
+    }
   }
   return { ...found, closed };
 }

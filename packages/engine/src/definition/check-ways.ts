@@ -29,6 +29,8 @@ interface Ways {
   readonly otherPath: string;
   /** A step that its own condition skips goes on by its default. */
   readonly mayBeSkipped: boolean;
+  /** Why none of them is ever taken. */
+  readonly never?: string | undefined;
 }
 
 /**
@@ -38,7 +40,7 @@ interface Ways {
  * @returns JSON pointers of the targets that are never gone to; that of a default also where there is none.
  */
 export function checkWays(
-  { ways, path, other, otherPath, mayBeSkipped }: Ways,
+  { ways, path, other, otherPath, mayBeSkipped, never }: Ways,
   read: (at: string, when: unknown) => Expression | undefined,
   list: ProblemList,
 ): readonly string[] {
@@ -56,6 +58,7 @@ export function checkWays(
     const isTrue = knownTruth(condition);
     const near = earlier.slice(-maxCompared);
     const reason =
+      never ??
       whyNever(own, always, bySource.get(source), near) ??
       (isTrue === false || isContradiction(condition)
         ? "its condition is always false"
@@ -69,15 +72,14 @@ export function checkWays(
     if (isTrue === true) always ??= own;
     earlier.push(own);
   }
-  if (always === undefined || mayBeSkipped) return closed;
-  if (other !== undefined) {
-    const message = `this is never taken: the condition at ${always.index} is always true`;
-    list.warn(otherPath, "NEVER_TAKEN", message);
-  }
+  const why = never ?? (always && `the condition at ${always.index} is always true`);
+  if (why === undefined || mayBeSkipped) return closed;
+  if (other !== undefined) list.warn(otherPath, "NEVER_TAKEN", `this is never taken: ${why}`);
   return [...closed, otherPath];
 }
 
-export function transitionsOf({ fields, path }: StepOutline): Ways {
+export function transitionsOf(step: StepOutline): Ways {
+  const { fields, path } = step;
   const { conditions: ways, default: other } = fieldsOf(fields["transitions"]);
   return {
     ways,
@@ -85,7 +87,18 @@ export function transitionsOf({ fields, path }: StepOutline): Ways {
     other,
     otherPath: `${path}/transitions/default`,
     mayBeSkipped: fields["condition"] !== undefined,
+    never: isLedByEvents(step) ? 'each of the "events" leads on by its own "to"' : undefined,
   };
+}
+
+/** A wait for one of several events that all say where to go, and that is not skipped. */
+export function isLedByEvents({ type, fields }: StepOutline): boolean {
+  const events = itemsOf(fields["events"]);
+  if (type !== "EVENT_WAIT" || events.length === 0 || fields["mode"] === "ALL") return false;
+  return (
+    fields["condition"] === undefined &&
+    events.every((event) => fieldsOf(event)["to"] !== undefined)
+  );
 }
 
 export function choicesOf({ fields, path }: StepOutline): Ways {

@@ -454,6 +454,37 @@ describe("a warning", () => {
       "OUTPUT_MAY_BE_MISSING",
     ],
     [
+      "a default behind events that all lead on",
+      [
+        wait({
+          eventPattern: undefined,
+          events: [{ eventPattern: "order.paid", to: "b" }],
+          transitions: { default: "c" },
+        }),
+        task("b"),
+        task("c"),
+      ],
+      "/steps/0/transitions/default",
+      "NEVER_TAKEN",
+    ],
+    [
+      "a compensation step that would pause what has ended",
+      [task("a")],
+      "/compensationSteps/0/retry/onExhausted",
+      "NO_EFFECT",
+      {
+        compensationSteps: [
+          {
+            stepId: "undo",
+            compensationFor: "a",
+            type: "TASK",
+            taskId: "noop",
+            retry: { onExhausted: "PAUSE" },
+          },
+        ],
+      },
+    ],
+    [
       "an output that a compensation may be without",
       [task("a", "b"), task("b", "c"), task("c")],
       "/compensationSteps/0/input/c",
