@@ -66,7 +66,7 @@ export function liveOf({ live }: Snapshot, wait: WaitRef): LiveExecution | undef
   return live[executionKey(executionOfWait(wait.path).path, wait.iteration)];
 }
 
-/** What an event's payload must hold at this path to satisfy a wait. */
+/** What an event's payload must hold at this path, of members of objects alone, to satisfy a wait. */
 export interface PayloadEquality {
   readonly path: readonly string[];
   readonly value: Json;
@@ -92,12 +92,19 @@ export function payloadEqualities(
     );
     if (key === "NEVER") return undefined;
     return matcher.conjuncts.flatMap(({ eventPath: [root, ...path] }, index) =>
-      root === "payload" && path.length > 0 ? [{ path, value: key[index] ?? null }] : [],
+      root === "payload" && path.length > 0 && !path.some(mayBePlace)
+        ? [{ path, value: key[index] ?? null }]
+        : [],
     );
   } catch (thrown) {
     if (thrown instanceof MissingReads) return [];
     throw thrown;
   }
+}
+
+/** A list or text has no members of these names, and expressions read it by them all the same. */
+function mayBePlace(name: string): boolean {
+  return name === "length" || /^\d+$/.test(name);
 }
 
 /** An event took a wait. The only one, or the first of several, completes the step. */

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { executionKey } from "../../src/state/snapshot.ts";
-import { eventSatisfies, matcherOf } from "../../src/decide/wait.ts";
+import { eventSatisfies, matcherOf, payloadEqualities } from "../../src/decide/wait.ts";
 import { noReads } from "../../src/state/reads.ts";
 import { define } from "../support/definitions.ts";
 import { noon, simulate } from "../support/simulation.ts";
@@ -87,6 +87,23 @@ describe("an open wait", () => {
     expect(simulation.publish("paid", { id: "42" })).toBeUndefined();
     expect(simulation.publish("paid", { id: 42 })).toBeDefined();
   });
+});
+
+test("past events are looked up by members of objects alone, as a list or text has none", () => {
+  const eventCondition =
+    "event.payload.id === input.id && event.payload.lines[0].sku === 'a' && event.payload.lines.length === 1 && event.payload.name[0] === 'b'";
+  const simulation = simulate(define({ steps: [{ ...wait, eventCondition }] }), { id: 7 });
+  simulation.start();
+
+  const { definition, snapshot } = simulation;
+  const equalities = payloadEqualities(
+    definition,
+    snapshot,
+    { path: "w", iteration: 1, stepId: "w" },
+    noon,
+  );
+
+  expect(equalities).toEqual([{ path: ["id"], value: 7 }]);
 });
 
 describe("an event that satisfies it", () => {
