@@ -181,6 +181,7 @@ class ReadsCollector {
   readonly #outputs = new Set<string>();
   readonly #fields = new Set<string>();
   #allSteps = false;
+  #progress = false;
   #allFields = false;
   #input = false;
   #variables = false;
@@ -230,6 +231,7 @@ class ReadsCollector {
   }
 
   #step([id, field]: readonly string[]): void {
+    if (field !== "output" && field !== "error") this.#progress = true;
     if (id === undefined) {
       this.#allSteps = true;
       return;
@@ -242,6 +244,7 @@ class ReadsCollector {
     this.#input = true;
     this.#variables = true;
     this.#allSteps = true;
+    this.#progress = true;
   }
 
   #wholeInstance(): void {
@@ -254,6 +257,7 @@ class ReadsCollector {
       roots: [...this.#roots].toSorted(),
       steps: this.#allSteps ? "ALL" : [...this.#steps].toSorted(),
       stepOutputs: [...this.#outputs].toSorted(),
+      stepProgress: this.#progress,
       input: this.#input,
       variables: this.#variables,
       instance: this.#instance,

@@ -9,6 +9,8 @@ export interface Reads {
   readonly steps: readonly string[] | "ALL";
   /** Those of which the output, or the whole step, is read. With "ALL" every output is. */
   readonly stepOutputs: readonly string[];
+  /** A step's status or attempts, or a whole step: a worker that begins it changes them by itself. */
+  readonly stepProgress: boolean;
   /** The instance's input, by any of its names. */
   readonly input: boolean;
   /** The instance's variables, by any of their names. */
@@ -30,6 +32,7 @@ export function mergeReads(all: readonly Reads[]): Reads {
     roots: union(all.map(({ roots }) => roots)),
     steps: unionOrAll(all.map(({ steps }) => steps)),
     stepOutputs: union(all.map(({ stepOutputs }) => stepOutputs)),
+    stepProgress: all.some(({ stepProgress }) => stepProgress),
     input: all.some(({ input }) => input),
     variables: all.some(({ variables }) => variables),
     instance: all.some(({ instance }) => instance),

@@ -8,6 +8,7 @@ const nothing = {
   roots: [],
   steps: [],
   stepOutputs: [],
+  stepProgress: false,
   input: false,
   variables: false,
   instance: false,
@@ -176,6 +177,17 @@ test("an equality with undefined is a warning where it is never true", () => {
   expect(warningsWith(false)).toEqual([]);
 });
 
+test.each([
+  ["steps.a.output.x", false],
+  ["steps.a.error.type", false],
+  ["steps.a.status", true],
+  ["workflow.instance.state.steps.a.attempts", true],
+  ["string(steps.a)", true],
+  ["keys(workflow.instance.state)", true],
+])("of %s a worker may change what is read: %s", (source, expected) => {
+  expect(readsOf(source).stepProgress).toBe(expected);
+});
+
 test("reads of several expressions add up", () => {
   const reads = mergeReads(["steps.b.output + input.a", "steps.a.status", "now()"].map(readsOf));
 
@@ -184,6 +196,7 @@ test("reads of several expressions add up", () => {
     roots: ["input", "steps"],
     steps: ["a", "b"],
     stepOutputs: ["b"],
+    stepProgress: true,
     input: true,
     now: true,
   });

@@ -7,7 +7,7 @@ import type {
   StepDocument,
   WorkflowDefinition,
 } from "@millrace/contract";
-import type { EqualityConjunct } from "@millrace/expressions";
+import type { EqualityConjunct, Expression } from "@millrace/expressions";
 import { equalityConjuncts } from "@millrace/expressions";
 import { DefinitionError } from "../errors.ts";
 import type { RetryInterval, RetryPolicy } from "../retry.ts";
@@ -353,13 +353,18 @@ function compileMatcher(document: MatcherDocument, names: Names = []): EventMatc
   const eventCondition = optional(document.eventCondition, (text) =>
     readEventCondition(text, names),
   );
-  const conjuncts = eventCondition === undefined ? [] : equalityConjuncts(eventCondition);
+  const conjuncts = eventCondition === undefined ? [] : keysOf(eventCondition);
   return {
     eventPattern: sound(readEventPattern(document.eventPattern, names)),
     eventCondition,
     conjuncts,
     keyIsFixed: conjuncts.every(isFixed),
   };
+}
+
+/** Equalities that a wait is found by: no decision writes a key again when a worker begins a step. */
+function keysOf(condition: Expression): readonly EqualityConjunct[] {
+  return equalityConjuncts(condition).filter(({ value }) => !value.reads.stepProgress);
 }
 
 /** What an instance is from its creation on. `state` counts by what is read of it; an item never changes. */

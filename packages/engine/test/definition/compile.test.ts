@@ -322,6 +322,15 @@ describe("the key of a wait", () => {
     expect(waitFor(condition)?.keyIsFixed).toBe(fixed);
   });
 
+  test("leaves out what changes as a worker begins a step, as no key is written again then", () => {
+    const condition =
+      "event.payload.id === steps.a.output.id && event.payload.s === steps.a.status && event.payload.n === workflow.instance.state.steps.a.attempts";
+
+    const paths = waitFor(condition)?.conjuncts.map(({ eventPath }) => eventPath.join("."));
+
+    expect(paths).toEqual(["payload.id"]);
+  });
+
   test("never equals where a side is missing", () => {
     const { eventCondition } = waitFor("event.payload.id === input.id") ?? {};
 
