@@ -495,6 +495,24 @@ test("a lookback for the first of several events takes the oldest of them all", 
   expect(ended.output).toMatchObject({ id: oldest.id });
 });
 
+test("an event that meets a wait which has not looked back yet does not go before older ones", async () => {
+  const pattern = fresh();
+  const { db } = api.services.database;
+  const steps = [wait({ eventPattern: pattern, lookback: "PT1H" })];
+  const instance = await start(await register({ steps }));
+  const [older] = await insertEvents(db, [newEvent({ tenantId: "default", pattern })]);
+  if (older === undefined || older === "duplicate") throw new Error("not stored");
+  // As right after the commit that opened the wait.
+  await sql`with older as (
+      update events set received_at = received_at - interval '1 min', matched_at = now() where id = ${older.id})
+    update waits set looked_back = false where instance_id = ${instance.id}`.execute(db);
+
+  const younger = await publish(pattern);
+
+  expect((await settled(instance.id)).output).toMatchObject({ id: older.id });
+  expect(younger).toMatchObject({ delivered: 0 });
+});
+
 test.each(["ANY", "ALL"])(
   "a wait for %s that an event satisfies twice is delivered once",
   async (mode) => {

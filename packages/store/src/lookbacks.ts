@@ -38,6 +38,7 @@ export function lookbackWaitOf(row: LookbackRow): LookbackWait {
     purpose: row.purpose as LookbackWait["purpose"],
     pattern: row.pattern,
     deliver: row.deliver as LookbackWait["deliver"],
+    lookedBack: false,
     openedAt: row.opened,
     snapshot: snapshotOf(row),
   };

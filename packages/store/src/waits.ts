@@ -81,6 +81,8 @@ export interface WaitCandidate extends WaitRef {
   readonly stepId: string | null;
   readonly purpose: "STEP" | "CANCEL";
   readonly deliver: "ALL" | "ONE";
+  /** Whether it has looked for events that came before it; one without a lookback has nothing to look for. */
+  readonly lookedBack: boolean;
   /** When it opened, to the microsecond: where the next page begins. */
   readonly openedAt: string;
   readonly snapshot: Snapshot;
@@ -125,6 +127,7 @@ export function candidateOf(row: CandidateRow): WaitCandidate {
     stepId: row.step_id,
     purpose: row.purpose as WaitCandidate["purpose"],
     deliver: row.deliver as WaitCandidate["deliver"],
+    lookedBack: row.looked_back,
     openedAt: row.opened,
     snapshot: snapshotOf(row),
   };
@@ -157,6 +160,7 @@ export interface CandidateRow extends WaitRow, InstanceRow {
   readonly step_id: string | null;
   readonly purpose: string;
   readonly deliver: string;
+  readonly looked_back: boolean;
   readonly opened: string;
 }
 
@@ -196,7 +200,7 @@ export const hears = `w.matched_event_id is null
 
 /** For `select`, from `candidates`. */
 export const candidateColumns = `w.tenant_id, w.instance_id, w.path, w.iteration,
-      w.key_hash::text as hash, w.step_id, w.purpose, w.deliver, w.opened_at,
+      w.key_hash::text as hash, w.step_id, w.purpose, w.deliver, w.looked_back, w.opened_at,
       w.opened_at::text as opened, ${instanceColumns}`;
 
 /** Waits with their instances. */

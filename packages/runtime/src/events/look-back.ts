@@ -8,7 +8,8 @@ import { satisfies } from "./satisfies.ts";
 
 /**
  * The other half of commit-then-look: waits that have opened look for events that came before them, in
- * a statement of its own after the commit that opened them, oldest event first.
+ * a statement of its own after the commit that opened them, oldest event first. Whoever finds one of them with an event
+ * before it has looked back, looks for it first.
  */
 export async function lookBack(services: Services, key: Key): Promise<void> {
   const waits = await openLookbacks(services.database.db, key);

@@ -5,6 +5,7 @@ import { nudge } from "../nudge.ts";
 import { probesOf } from "../probes.ts";
 import type { Services } from "../services.ts";
 import { pageSize } from "./event-intake.ts";
+import { lookBack } from "./look-back.ts";
 import { factOf, satisfies } from "./satisfies.ts";
 import { startTriggered } from "./start-triggered.ts";
 import type { RejectedStart } from "./start-triggered.ts";
@@ -79,6 +80,8 @@ async function matchAll(
     const satisfied: WaitCandidate[] = [];
     for (const wait of page) {
       if (except.has(wait.instanceId) || !(await satisfies(services, event, wait))) continue;
+      // Else this one would go before older ones.
+      if (!wait.lookedBack) await lookBack(services, wait);
       if (wait.deliver === "ALL") satisfied.push(wait);
       else if (!oneTaken && (await takeOne(db, event, wait))) {
         oneTaken = true;
