@@ -114,13 +114,15 @@ async function askTime(pool: pg.Pool): Promise<{ readonly now: Date }> {
 
 async function tryWrite(pool: pg.Pool): Promise<void> {
   const { rows } = await runOn(pool, writeQuestion, []);
-  const [{ readOnly }] = rows as [{ readOnly: string }];
+  const [{ readOnly, hasTables }] = rows as [{ readOnly: string; hasTables: boolean }];
+  if (!hasTables) throw new Error("it lacks the tables of Millrace; make them: millrace migrate");
   if (readOnly === "on") throw new Error("it takes no writes: it is read-only, or a standby");
 }
 
 const writeQuestion = prepared(
   "try_write",
-  `select current_setting('transaction_read_only') as "readOnly"`,
+  `select current_setting('transaction_read_only') as "readOnly",
+    to_regclass('workflow_instances') is not null as "hasTables"`,
 );
 
 async function runOn(pool: pg.Pool, text: string, values: readonly unknown[]) {

@@ -48,6 +48,13 @@ async function terminateAll(): Promise<void> {
   await killer.commit();
 }
 
+test("a database without tables answers, and says what it lacks", async () => {
+  const { url } = await createEmptyDatabase();
+  const empty = await openDatabase({ url, poolSize: 1 });
+  await expect(empty.tryWrite()).rejects.toThrow("it lacks the tables of Millrace");
+  await empty.close();
+});
+
 test("a database that is read-only answers, and says that it takes no writes", async () => {
   const name = new URL(database.url).pathname.slice(1);
   const admin = openTransaction(database.url);
