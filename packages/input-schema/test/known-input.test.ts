@@ -293,6 +293,8 @@ const impossible: readonly unknown[] = [
   s({ format: "iso-time", formatMinimum: "23:00:00Z", formatMaximum: "22:00:00Z" }),
   s({ pattern: "^(a|b)\\1c$", maxLength: 2 }),
   s({ pattern: "^\\u0000$" }),
+  // Of thousands of millions of characters.
+  s({ pattern: "^(?:[a-z]{50000}){50000}\\b$" }),
   s({ minLength: 2_000_000 }),
   { type: "array", minItems: 1e9 },
   { $defs: { a: { $anchor: "x", type: "string" } }, allOf: [{ $ref: "#x" }, { type: "integer" }] },

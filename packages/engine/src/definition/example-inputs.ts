@@ -14,7 +14,7 @@ import { boundsOfAll, factorOf } from "./schema/numbers.ts";
 import { requiredBy } from "./schema/objects.ts";
 import { openOutcomes } from "./schema/of-kind.ts";
 import { fits } from "./schema/outcomes.ts";
-import { named } from "./schema/references.ts";
+import { openReferences } from "./schema/references.ts";
 import { openRefuted } from "./schema/refuted.ts";
 import type { Said } from "./schema/together.ts";
 
@@ -24,6 +24,8 @@ const mostInputs = 200;
 const maxLooks = 100_000;
 /** What takes longer to match is left to who holds the whole against the schema. */
 const mostOfText = 50;
+/** Characters that are made up in the time of a look. */
+const charsOfLook = 100;
 /** Values that are made up in one place until one fits. */
 const mostTries = 8;
 const maxDepth = 50;
@@ -40,9 +42,9 @@ export function* exampleInputs(schema: unknown, formats: Formats = noFormats): G
   const { examples, default: given } = fieldsOf(schema);
   yield* [...itemsOf(examples), ...(given === undefined ? [] : [given])];
   const look = openLook(schema, formats, { most: maxLooks, mostOfText });
-  const textOf = openExampleTexts(formats);
+  const known = { referredTo: openReferences(schema), exampleText: openExampleTexts(formats) };
   for (let index = 0; index < mostInputs && look.pay(); index += 1) {
-    const input = exampleInput(look, index, textOf);
+    const input = exampleInput(look, index, known);
     if (input !== undefined) yield input;
   }
 }
@@ -53,11 +55,13 @@ class DeadEndError extends Error {}
 /** Nor does any around it. */
 class TooLargeError extends Error {}
 
-function exampleInput(
-  look: Look,
-  series: number,
-  exampleText: ReturnType<typeof openExampleTexts>,
-): unknown {
+/** What is found out of a schema once for all inputs. */
+interface Known {
+  readonly referredTo: ReturnType<typeof openReferences>;
+  readonly exampleText: ReturnType<typeof openExampleTexts>;
+}
+
+function exampleInput(look: Look, series: number, { referredTo, exampleText }: Known): unknown {
   const { root, pay } = look;
   let drawn = 0;
   const random = () => spread(`${series}.${(drawn += 1)}`);
@@ -140,7 +144,7 @@ function exampleInput(
       said.push({ schema, fields, path: "", isNeeded: false });
       const { $ref, $dynamicRef, allOf, anyOf, oneOf, not } = fields;
       for (const reference of [$ref, $dynamicRef]) {
-        if (reference !== undefined) add(named(root, reference));
+        if (reference !== undefined) add(referredTo(reference));
       }
       itemsOf(allOf).forEach(add);
       addOne(itemsOf(anyOf));
@@ -195,6 +199,7 @@ function exampleInput(
     const canBe = (text: string) => said.every(({ schema }) => isPossible(schema, kindOf(text)));
     const text = exampleText(said, { choose, canBe });
     if (text === undefined) throw new DeadEndError();
+    if (!pay(Math.ceil(text.length / charsOfLook))) throw new TooLargeError();
     return text;
   }
 

@@ -16,6 +16,9 @@ const maxSteps = 20_000;
 /** What is longer is too much for the body of a call. */
 const mostChars = BOUNDS.bodyBytes;
 
+/** Characters that a pattern is followed for. */
+const mostSpelled = 100_000;
+
 /** How a text is come by. */
 export interface TextChoice {
   readonly choose: Choose;
@@ -98,34 +101,47 @@ function wellKnown(
   return fitting[choose(fitting.length)];
 }
 
-/** What an expression may match, without what it asserts; `low` characters are enough. A group is the same text wherever it comes again. */
-function spelled(
-  expression: Expression,
-  low: number,
-  choose: Choose,
-  groups = new Map<Expression, string>(),
-): string {
-  const inner = (part: Expression) => spelled(part, low, choose, groups);
-  switch (expression.kind) {
-    case "set":
-      return charOf(expression.ranges, choose) ?? "";
-    case "sequence":
-      return expression.parts.map(inner).join("");
-    case "choice": {
-      const { parts } = expression;
-      const text =
-        groups.get(expression) ?? parts.slice(choose(parts.length)).slice(0, 1).map(inner).join("");
-      groups.set(expression, text);
-      return text;
+/**
+ * What an expression may match, without what it asserts. A group is the same text wherever it comes again.
+ *
+ * @param low So many characters are enough.
+ */
+function spelled(expression: Expression, low: number, choose: Choose): string {
+  const groups = new Map<Expression, string>();
+  let left = mostSpelled;
+  return read(expression);
+
+  function read(each: Expression): string {
+    if (left <= 0) return "";
+    switch (each.kind) {
+      case "set":
+        return take(charOf(each.ranges, choose) ?? "");
+      case "sequence":
+        return each.parts.map(read).join("");
+      case "choice": {
+        const known = groups.get(each);
+        if (known !== undefined) return take(known);
+        const part = each.parts[choose(each.parts.length)];
+        const text = part === undefined ? "" : read(part);
+        groups.set(each, text);
+        return text;
+      }
+      case "repeat": {
+        const { part, min, max } = each;
+        let times = Math.min(Math.max(min, choose(3) === 0 ? low : choose(4)), max);
+        let text = "";
+        for (; times > 0 && left > 0; times -= 1) text += read(part);
+        return text;
+      }
+      default:
+        return "";
     }
-    case "repeat": {
-      const { part, min, max } = expression;
-      const more = choose(3) === 0 ? low : choose(4);
-      const times = Math.min(Math.max(min, more), max, mostChars);
-      return Array.from({ length: times }, () => inner(part)).join("");
-    }
-    default:
-      return "";
+  }
+
+  function take(text: string): string {
+    // An empty one is a step as well.
+    left -= Math.max(text.length, 1);
+    return text;
   }
 }
 

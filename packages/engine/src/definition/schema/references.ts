@@ -22,7 +22,16 @@ export function lookUp(schema: unknown, reference: unknown): unknown {
 }
 
 /** The same for what is referred to by a name as well (`$anchor`, `$dynamicAnchor`, `$id`); of several it is the first. */
-export function named(schema: unknown, reference: unknown): unknown {
+export function openReferences(schema: unknown): (reference: unknown) => unknown {
+  const known = new Map<unknown, unknown>();
+  return (reference) => {
+    const found = known.get(reference) ?? lookUp(schema, reference) ?? named(schema, reference);
+    known.set(reference, found);
+    return found;
+  };
+}
+
+function named(schema: unknown, reference: unknown): unknown {
   const [base = "", fragment = ""] = String(reference).split("#");
   const within = base === "" ? [schema, ...withIn(schema, "$id")] : withIn(schema, "$id", base);
   for (const each of within) {
