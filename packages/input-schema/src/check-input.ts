@@ -30,25 +30,28 @@ export function compileInputSchema({
   // Stored by a release that did not refuse it, `$async` would have the answer come later.
   const schema = typeof inputSchema === "object" ? { ...inputSchema, $async: false } : inputSchema;
   const validate = openAjv().compile(schema as object | boolean);
-  const check: CheckInput = (input) => {
+  const problems = mayTakeLong(inputSchema) ? problemsInTime : problemsOf;
+  let first: ValidateFunction | undefined;
+  return (input) => {
     try {
-      return problemsOf(validate, input);
+      return problems(validate, input);
     } catch (error) {
       if (!(error instanceof TypeError)) throw error;
       // With `allErrors`, Ajv 8.20 writes down what has been evaluated where there is nothing to write it in.
-      return problemsOf(openAjv({ allErrors: false }).compile(schema), input);
+      first ??= openAjv({ allErrors: false }).compile(schema as object | boolean);
+      return problems(first, input);
     }
   };
-  if (!mayTakeLong(inputSchema)) return check;
-  return (input) => {
-    try {
-      return withinTime(checkMs, () => check(input))?.value ?? [tooCostly];
-    } catch (error) {
-      // References that go round without an end, or an input that they follow down too far.
-      if (error instanceof RangeError) return [tooDeep];
-      throw error;
-    }
-  };
+}
+
+function problemsInTime(validate: ValidateFunction, input: unknown): readonly Problem[] {
+  try {
+    return withinTime(checkMs, () => problemsOf(validate, input))?.value ?? [tooCostly];
+  } catch (error) {
+    // References that go round without an end, or an input that they follow down too far.
+    if (error instanceof RangeError) return [tooDeep];
+    throw error;
+  }
 }
 
 const tooCostly = {

@@ -25,7 +25,7 @@ const maxLooks = 100_000;
 /** What takes longer to match is left to who holds the whole against the schema. */
 const mostOfText = 50;
 /** Characters that are made up in the time of a look. */
-const charsOfLook = 100;
+const charsOfLook = 20;
 /** Values that are made up in one place until one fits. */
 const mostTries = 8;
 const maxDepth = 50;

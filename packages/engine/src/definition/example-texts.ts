@@ -17,7 +17,7 @@ const maxSteps = 20_000;
 const mostChars = BOUNDS.bodyBytes;
 
 /** Characters that a pattern is followed for. */
-const mostSpelled = 100_000;
+const mostSpelled = 10_000;
 
 /** How a text is come by. */
 export interface TextChoice {
