@@ -7,9 +7,18 @@ import { Script } from "node:vm";
 
 const beside = (name) => fileURLToPath(new URL(name, import.meta.url));
 
+/** Undefined where it was left out of a copy of the folder, or is kept from who runs it. */
+function compiled() {
+  try {
+    return readFileSync(beside("program.cache"));
+  } catch {
+    return undefined;
+  }
+}
+
 const run = new Script(readFileSync(beside("program.cjs"), "latin1"), {
   filename: beside("program.cjs"),
-  cachedData: readFileSync(beside("program.cache")),
+  cachedData: compiled(),
 }).runInThisContext();
 const module = { exports: {} };
 run(module.exports, createRequire(import.meta.url), module, beside("main.js"), beside("."));

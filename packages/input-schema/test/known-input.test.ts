@@ -287,6 +287,91 @@ const possible: readonly unknown[] = [
     },
   },
 ];
+/** An object with its cases: of each country another form of what is beside it. */
+const ofCountries = Array.from({ length: 25 }, (_, at) => ({
+  if: { properties: { country: { const: `C${at}` } }, required: ["country"] },
+  // oxlint-disable-next-line unicorn/no-thenable -- a keyword of JSON Schema
+  then: { properties: { zip: { pattern: `^\\d{${at + 1}}$` } }, required: ["zip"] },
+}));
+/** Nor do these, in which more than one thing hangs on another. */
+const entangled: readonly unknown[] = [
+  {
+    type: "object",
+    properties: { country: { enum: ofCountries.map((_, at) => `C${at}`) } },
+    required: ["country"],
+    allOf: ofCountries,
+  },
+  // Alternatives whose members may all be missing.
+  {
+    oneOf: ["a", "b", "c"].map((name) => ({
+      type: "object",
+      properties: { [name]: { type: "integer" } },
+    })),
+  },
+  {
+    type: "object",
+    properties: { a: s({}), b: s({}), c: s({}), d: s({}) },
+    not: {
+      anyOf: ["a b", "a c", "a d", "b c", "b d", "c d"].map((two) => ({
+        required: two.split(" "),
+      })),
+    },
+    minProperties: 1,
+    additionalProperties: false,
+  },
+  // Names that a group repeats in.
+  {
+    type: "object",
+    patternProperties: { "^[a-z]{2}(-[A-Z]{2})?$": s({ minLength: 1 }) },
+    additionalProperties: false,
+    minProperties: 3,
+  },
+  {
+    type: "object",
+    patternProperties: { "^[a-z]+(?:-[a-z]+)*$": s({ minLength: 1 }) },
+    additionalProperties: false,
+    minProperties: 3,
+  },
+  { type: "object", propertyNames: { minLength: 5, maxLength: 5 }, minProperties: 5 },
+  { type: "array", uniqueItems: true, minItems: 3, items: s({ minLength: 3, maxLength: 3 }) },
+  { type: "array", uniqueItems: true, minItems: 1500, items: s({}) },
+  s({ pattern: "^(?=.*foo)(?=.*bar)(?!.*baz).*$", minLength: 40, maxLength: 40 }),
+  { type: "array", uniqueItems: true, minItems: 5, items: s({ format: "url" }) },
+  s({ format: "url", pattern: "/callback$" }),
+  s({ format: "ipv6", pattern: "^fe80:" }),
+  s({ format: "uri-template", pattern: "^https://", minLength: 40 }),
+  s({ pattern: "^\\p{Lt}\\cA[\\b]$" }),
+  { type: "number", exclusiveMinimum: 1e300 },
+  Array.from({ length: 60 }).reduce((inner: object) => ofEach([inner]), { type: "integer" }),
+  // Names that are meant below the id around them.
+  {
+    $id: "https://example.com/schemas/order.json",
+    ...ofEach([{ $ref: "line.json" }, { $ref: "/schemas/customer.json" }]),
+    $defs: {
+      line: { $id: "line.json", ...ofEach([s({ pattern: "^[A-Z0-9-]{4,}$" })]) },
+      customer: {
+        $id: "/schemas/customer.json",
+        ...ofEach([{ $ref: "#/$defs/id" }]),
+        $defs: { id: s({ format: "uuid" }) },
+      },
+    },
+  },
+  {
+    $id: "https://example.com/strict-tree",
+    $dynamicAnchor: "node",
+    $ref: "tree",
+    unevaluatedProperties: false,
+    $defs: {
+      tree: {
+        $id: "https://example.com/tree",
+        $dynamicAnchor: "node",
+        type: "object",
+        required: ["data"],
+        properties: { data: true, children: { type: "array", items: { $dynamicRef: "#node" } } },
+      },
+    },
+  },
+];
 /** Of these it is not worked out that nothing fits them. */
 const impossible: readonly unknown[] = [
   s({ pattern: "^\\bx\\B$" }),
@@ -311,7 +396,8 @@ function codesOf(inputSchema: unknown): readonly string[] {
 }
 
 test("an input is found for schemas as people write them", () => {
-  expect(possible.filter((schema) => codesOf(schema).length > 0)).toEqual([]);
+  const all = [...possible, ...entangled];
+  expect(all.filter((schema) => codesOf(schema).length > 0)).toEqual([]);
 });
 
 test("a schema of which no input is found is refused", () => {

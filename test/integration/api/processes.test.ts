@@ -1,5 +1,6 @@
-import { readFileSync } from "node:fs";
+import { cpSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { connect } from "node:net";
+import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { Script } from "node:vm";
 import {
@@ -53,6 +54,21 @@ test.each(["api", "worker", "scheduler"] as const)(
     expect(script.cachedDataRejected).toBe(false);
   },
 );
+
+test("a copy of a program without its compiled form starts all the same", async () => {
+  const copy = mkdtempSync(join(tmpdir(), "millrace-program-"));
+  const filter = (path: string) => !path.endsWith("program.cache");
+  cpSync(dirname(programOf("worker")), copy, { recursive: true, filter });
+
+  const started = await startProcess({
+    args: [join(copy, "main.js")],
+    env: { DATABASE_URL: "" },
+  });
+
+  expect(await started.exited).toEqual({ code: 2, signal: null });
+  expect(started.output()).toContain("DATABASE_URL is missing");
+  rmSync(copy, { recursive: true });
+});
 
 test.each(["worker", "scheduler"] as const)(
   "the %s serves its metrics and health, and ends with 0 when asked to",

@@ -1,9 +1,10 @@
+import { BOUNDS } from "@millrace/contract";
 import { spread } from "../retry.ts";
 import type { Fields } from "./outline.ts";
 import { fieldsOf, itemsOf } from "./outline.ts";
 import type { Choose } from "./schema/characters.ts";
 import { openExampleTexts } from "./example-texts.ts";
-import { isMultiple, noFormats } from "./schema/keywords.ts";
+import { isMultiple, noFormats, ofType } from "./schema/keywords.ts";
 import type { Formats } from "./schema/keywords.ts";
 import { everyKind, keyOf, kindOf } from "./schema/kinds.ts";
 import type { Kind } from "./schema/kinds.ts";
@@ -28,7 +29,10 @@ const mostOfText = 50;
 const charsOfLook = 20;
 /** Values that are made up in one place until one fits. */
 const mostTries = 8;
-const maxDepth = 50;
+/** Of more alternatives it is left to chance that one alone fits. */
+const mostRefuted = 8;
+/** One `if` in so many is met: of many of them one or none, where each is of another case. */
+const ifMet = [2, 8, 32] as const;
 /** Values in one input. */
 const mostValues = 100_000;
 
@@ -70,6 +74,7 @@ function exampleInput(look: Look, series: number, { referredTo, exampleText }: K
   const isChosen = (chance: number): boolean => !isSimple && random() < chance;
   const outcomes = openOutcomes(look);
   const refuted = openRefuted(root);
+  const oneMetIn = ifMet[series % ifMet.length] ?? 2;
   const kinds = [...everyKind, ...look.named.kinds];
   let values = 0;
   try {
@@ -110,8 +115,12 @@ function exampleInput(look: Look, series: number, { referredTo, exampleText }: K
 
   function made(schemas: readonly unknown[], depth: number): unknown {
     values += 1;
-    if (depth > maxDepth || values > mostValues || !pay()) throw new TooLargeError();
-    const possible = kinds.filter((kind) => schemas.every((schema) => isPossible(schema, kind)));
+    if (depth > BOUNDS.depth || values > mostValues || !pay()) throw new TooLargeError();
+    const targets = schemas.flatMap(targetsOf);
+    const isLike = (kind: Kind) => (schema: unknown) => ofType(fieldsOf(schema), kind) === fits;
+    const possible = kinds.filter(
+      (kind) => schemas.every((each) => isPossible(each, kind)) && targets.every(isLike(kind)),
+    );
     const kind = possible[choose(possible.length)];
     if (kind === undefined) throw new DeadEndError();
     if (kind.key !== undefined) return kind.value;
@@ -119,6 +128,12 @@ function exampleInput(look: Look, series: number, { referredTo, exampleText }: K
     if (kind.type === "number") return numberOf(said, kind.isInteger === true);
     if (kind.type === "string") return textOf(said);
     return kind.type === "array" ? arrayOf(said, depth) : objectOf(said, depth);
+  }
+
+  function targetsOf(schema: unknown): readonly unknown[] {
+    const { $ref, $dynamicRef } = fieldsOf(schema);
+    const references = [$ref, $dynamicRef].filter((each) => each !== undefined);
+    return references.map((each) => referredTo(schema, each));
   }
 
   /** All that applies to the same value, once what there is to choose is chosen. */
@@ -142,31 +157,36 @@ function exampleInput(look: Look, series: number, { referredTo, exampleText }: K
       if (said.some((each) => each.schema === schema)) return;
       const fields = fieldsOf(schema);
       said.push({ schema, fields, path: "", isNeeded: false });
-      const { $ref, $dynamicRef, allOf, anyOf, oneOf, not } = fields;
-      for (const reference of [$ref, $dynamicRef]) {
-        if (reference !== undefined) add(referredTo(reference));
-      }
+      if (ofType(fields, kind) !== fits) throw new DeadEndError();
+      const { allOf, anyOf, oneOf, not } = fields;
+      targetsOf(schema).forEach(add);
       itemsOf(allOf).forEach(add);
       addOne(itemsOf(anyOf));
-      addOne(itemsOf(oneOf));
+      addOne(itemsOf(oneOf), isChosen(0.3));
       addAsked(fields);
-      if (not !== undefined) {
-        for (const each of oneIn(refuted(not, kind) ?? []) ?? []) add(each);
-      }
+      if (not !== undefined) addRefuted(not);
       for (const key of ["dependentSchemas", "dependencies"]) {
         const entries = Object.entries(fieldsOf(fields[key]));
         dependents.push(...entries.filter(([, each]) => !Array.isArray(each)));
       }
     }
 
-    function addOne(all: readonly unknown[]): void {
+    function addRefuted(schema: unknown): void {
+      for (const each of oneIn(refuted(schema, kind) ?? []) ?? []) add(each);
+    }
+
+    function addOne(all: readonly unknown[], isAlone = false): void {
+      if (all.length === 0) return;
       const possible = all.filter((each) => isPossible(each, kind));
-      if (all.length > 0) add(possible[choose(possible.length)] ?? false);
+      const chosen = oneIn(possible) ?? false;
+      add(chosen);
+      if (!isAlone || possible.length > mostRefuted) return;
+      for (const other of possible) if (other !== chosen) addRefuted(other);
     }
 
     function addAsked({ if: asked, then, else: otherwise }: Fields): void {
       if (asked === undefined) return;
-      const isMet = isPossible(asked, kind) && choose(2) === 0;
+      const isMet = isPossible(asked, kind) && choose(oneMetIn) === 0;
       for (const each of isMet ? [asked, then] : [otherwise]) add(each);
     }
   }
@@ -191,7 +211,7 @@ function exampleInput(look: Look, series: number, { referredTo, exampleText }: K
 
   function between(low: number, high: number): number {
     const from = Number.isFinite(low) ? low : Math.min(high, 1) - 1;
-    const to = Number.isFinite(high) ? high : from + 1;
+    const to = Number.isFinite(high) ? high : from + Math.max(1, Math.abs(from));
     return from + ((to - from) * (1 + choose(9))) / 10;
   }
 
@@ -251,8 +271,12 @@ function exampleInput(look: Look, series: number, { referredTo, exampleText }: K
 
   function objectOf(said: readonly Said[], depth: number): Fields {
     const { low, high } = boundsOfAll(said, "object");
-    const listed = said.flatMap(({ fields }) => Object.keys(fieldsOf(fields["properties"])));
+    const ofAll = said.flatMap(({ fields }) => Object.entries(fieldsOf(fields["properties"])));
+    const refused = new Set(ofAll.filter(([, each]) => each === false).map(([name]) => name));
+    const listed = ofAll.map(([name]) => name).filter((name) => !refused.has(name));
     const isWanted = () => isChosen(1 / (2 + depth));
+    // Where it takes long to match them, a name is more likely one of the patterns than not.
+    const arePatterns = !isChosen(0.3);
     const names = new Set([...requiredBy(said), ...listed.filter(isWanted)]);
     if (low.at > mostValues) throw new TooLargeError();
     const least = isChosen(0.2) && names.size < high.at ? Math.max(low.at, names.size + 1) : low.at;
@@ -263,7 +287,7 @@ function exampleInput(look: Look, series: number, { referredTo, exampleText }: K
       [...names].map((name) => {
         const schemas = said.flatMap(({ fields }) =>
           memberSchemas(look, fields, name)
-            .filter(({ isSure }) => isSure)
+            .filter(({ isSure, at }) => isSure || (at[0] === "patternProperties" && arePatterns))
             .map(({ schema }) => schema),
         );
         return [name, valueOf(schemas, depth + 1)];
@@ -277,7 +301,9 @@ function exampleInput(look: Look, series: number, { referredTo, exampleText }: K
       );
       const all = said.flatMap(({ fields }) => fields["propertyNames"] ?? []);
       const wasSimple = isSimple;
-      const of = choose(3);
+      const isClosed = said.some(({ fields }) => fields["additionalProperties"] === false);
+      const isListed = isClosed && patterns.length === 0;
+      const of = isListed ? 0 : choose(isClosed ? 2 : 3);
       isSimple = false;
       const pattern = oneIn(patterns);
       const name =

@@ -37,11 +37,11 @@ export function openExampleTexts(formats: Formats) {
     if (low > mostChars) return undefined;
     const rules = said.flatMap((by) => rulesOf(by, formats));
     const isPlain = rules.length === 0 && !said.some(({ fields }) => "format" in fields);
-    if (isPlain) return "a".repeat(low) + numbered(choose).slice(0, high - low);
+    if (isPlain) return plain(low, high, numbered(choose));
     const ways = [
       () => matching(rules, low, high)(choose),
       () => spelledBy(rules, low, choose),
-      () => wellKnown(said, choose, canBe),
+      () => wellKnown(said, canBe, madeOf(rules, low, choose), choose),
     ];
     for (const way of [ways[choose(ways.length)], ...ways]) {
       const text = way?.();
@@ -61,6 +61,18 @@ export function openExampleTexts(formats: Formats) {
     return expression && spelled(expression, low, choose);
   }
 
+  /** A text of a format, with what a pattern asks for before or behind it, or as long as it is to be. */
+  function madeOf(rules: readonly Rule[], low: number, choose: Choose): (text: string) => string {
+    const patterns = rules.filter(({ key }) => key === "pattern");
+    const more = choose(2) === 0 ? "" : (spelledBy(patterns, 0, choose) ?? "");
+    const isBefore = choose(2) === 0;
+    const end = choose(2) === 0 ? "" : numbered(choose);
+    return (text) => {
+      const made = (isBefore ? more + text : text + more) + end;
+      return end === "" ? made : made + "a".repeat(Math.max(low - made.length, 0));
+    };
+  }
+
   function matching(rules: readonly Rule[], low: number, high: number) {
     const parts = rules.map(({ by: _by, words: _words, ...rule }) => rule);
     const key = JSON.stringify([parts, low, high]);
@@ -70,8 +82,14 @@ export function openExampleTexts(formats: Formats) {
   }
 }
 
+/** With the number at its end. */
+function plain(low: number, high: number, number: string): string {
+  const end = number.slice(0, high);
+  return "a".repeat(Math.min(low, Math.max(high - end.length, 0))) + end;
+}
+
 function numbered(choose: Choose): string {
-  const number = choose(1_000);
+  const number = choose(10 ** (1 + choose(6)));
   return number === 0 ? "" : String(number);
 }
 
@@ -93,16 +111,17 @@ function textsOf(
 
 function wellKnown(
   said: readonly Said[],
-  choose: Choose,
   canBe: (text: string) => boolean,
+  made: (text: string) => string,
+  choose: Choose,
 ): string | undefined {
   const limits = said.flatMap(({ fields }) => Object.values(formatRuleOf(fields)?.limits ?? {}));
-  const fitting = [...limits, ...known].filter(canBe);
+  const fitting = [...limits, ...known.map(made)].filter(canBe);
   return fitting[choose(fitting.length)];
 }
 
 /**
- * What an expression may match, without what it asserts. A group is the same text wherever it comes again.
+ * What an expression may match, without what it asserts not to come. A group is the same text wherever it comes again.
  *
  * @param low So many characters are enough.
  */
@@ -133,6 +152,9 @@ function spelled(expression: Expression, low: number, choose: Choose): string {
         for (; times > 0 && left > 0; times -= 1) text += read(part);
         return text;
       }
+      case "ahead":
+        // What may come anywhere later may come here.
+        return choose(2) === 0 ? "" : read(each.part);
       default:
         return "";
     }
@@ -161,6 +183,7 @@ const known: readonly string[] = [
   "example.com",
   "127.0.0.1",
   "::1",
+  ":1",
   "123e4567-e89b-42d3-a456-426614174000",
   "urn:uuid:123e4567-e89b-42d3-a456-426614174000",
   "/a",

@@ -217,7 +217,7 @@ export function stepsOf(pattern: string, text: string): number {
     .replace(/\\[^1-9k]/gu, "a")
     .replace(/\[[^\]]*\]/gu, "a")
     .replace(/\(\?[:=!]/gu, "(");
-  if (/\)[*+?{]|\\|\(\?/u.test(bare)) return Infinity;
+  if (/\)[*+{]|\\|\(\?/u.test(bare)) return Infinity;
   const repetitions = bare.match(/[*+?{]/gu)?.length ?? 0;
   return pattern.length * (text.length + 1) ** (repetitions + 1);
 }

@@ -21,36 +21,45 @@ export function lookUp(schema: unknown, reference: unknown): unknown {
   return current;
 }
 
-/** The same for what is referred to by a name as well (`$anchor`, `$dynamicAnchor`, `$id`); of several it is the first. */
-export function openReferences(schema: unknown): (reference: unknown) => unknown {
-  const known = new Map<unknown, unknown>();
-  return (reference) => {
-    const found = known.get(reference) ?? lookUp(schema, reference) ?? named(schema, reference);
-    known.set(reference, found);
-    return found;
+/**
+ * What references refer to, by a name as well (`$anchor`, `$dynamicAnchor`, `$id`): each is meant below the id around
+ * it. A `$dynamicRef` is taken for one to the outermost schema, where that has the name.
+ */
+export function openReferences(root: unknown) {
+  const bases = new Map<unknown, string>();
+  const found = new Map<string, unknown>([[noBase, root]]);
+  add(root, noBase);
+  return (from: unknown, reference: unknown): unknown => {
+    const { $dynamicAnchor } = fieldsOf(root);
+    if (fieldsOf(from)["$dynamicRef"] === reference && reference === `#${String($dynamicAnchor)}`) {
+      return root;
+    }
+    const uri = resolved(String(reference), bases.get(from) ?? noBase);
+    const [base = "", fragment = ""] = uri.split("#");
+    const within = found.get(base);
+    if (!fragment.startsWith("/")) return fragment === "" ? within : found.get(uri);
+    return lookUp({ ...fieldsOf(within), $id: undefined }, `#${fragment}`);
   };
-}
 
-function named(schema: unknown, reference: unknown): unknown {
-  const [base = "", fragment = ""] = String(reference).split("#");
-  const within = base === "" ? [schema, ...withIn(schema, "$id")] : withIn(schema, "$id", base);
-  for (const each of within) {
-    const inside = { ...fieldsOf(each), $id: undefined };
-    const found = fragment === "" ? each : lookUp(inside, `#${fragment}`);
-    if (found !== undefined) return found;
+  function add(schema: unknown, around: string): void {
+    if (typeof schema !== "object" || schema === null || bases.has(schema)) return;
+    const { $id, $anchor, $dynamicAnchor } = fieldsOf(schema);
+    const base = typeof $id === "string" ? (resolved($id, around).split("#")[0] ?? around) : around;
+    bases.set(schema, base);
+    const names = [
+      ...(base === around ? [] : [base]),
+      ...[$anchor, $dynamicAnchor].map((name) => `${base}#${String(name)}`),
+    ];
+    for (const name of names) if (!found.has(name)) found.set(name, schema);
+    for (const each of Object.values(schema)) add(each, base);
   }
-  return ["$anchor", "$dynamicAnchor"].flatMap((key) => withIn(schema, key, fragment))[0];
 }
 
-/** All schemas inside of one that have such a name. */
-function withIn(schema: unknown, key: string, name?: string): readonly unknown[] {
-  if (typeof schema !== "object" || schema === null) return [];
-  const own: unknown = Reflect.get(schema, key);
-  const isOne = name === undefined ? own !== undefined : own === name;
-  return [
-    ...(isOne ? [schema] : []),
-    ...Object.values(schema).flatMap((each) => withIn(each, key, name)),
-  ];
+/** Where no `$id` says another. */
+const noBase = "schema:/";
+
+function resolved(reference: string, base: string): string {
+  return URL.canParse(reference, base) ? new URL(reference, base).href : reference;
 }
 
 /** What `%…` in a reference stands for. */

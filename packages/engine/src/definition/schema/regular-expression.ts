@@ -149,6 +149,7 @@ export function readExpression(pattern: string, reading: Reading = {}): Expressi
   }
 
   function member(): CharSet {
+    if (take("\\b")) return one("\b");
     return take("\\") ? escaped() : one(next());
   }
 
@@ -164,7 +165,8 @@ export function readExpression(pattern: string, reading: Reading = {}): Expressi
     if (named !== undefined) return char === char.toLowerCase() ? named : others(named);
     const control = controls[char];
     if (control !== undefined) return one(control);
-    if (char.toLowerCase() === "p" && isRough) return classSample(`\\${char}${upTo("}")}}`);
+    if (char.toLowerCase() === "p" && isRough) return sampleOf(`\\${char}${upTo("}")}}`);
+    if (char === "c") return one(String.fromCodePoint((next().codePointAt(0) ?? 0) % 32));
     if (char === "x") return code(2);
     if (char === "u") {
       if (!take("{")) return code(4);
@@ -198,6 +200,15 @@ export function readExpression(pattern: string, reading: Reading = {}): Expressi
 
 const nothing: Expression = { kind: "sequence", parts: [] };
 
+const samples = new Map<string, CharSet>();
+
+/** Kept, as there are only so many names of classes. */
+function sampleOf(name: string): CharSet {
+  const sample = samples.get(name) ?? classSample(name);
+  samples.set(name, sample);
+  return sample;
+}
+
 /** Those of ASCII, Latin-1, and one or another of other scripts. */
 function classSample(name: string): CharSet {
   const inClass = new RegExp(name, "u");
@@ -206,7 +217,13 @@ function classSample(name: string): CharSet {
     ...Array.from("Ωжあ中א😀€").map((char) => char.codePointAt(0) ?? 0),
   ];
   const found = codes.filter((code) => inClass.test(String.fromCodePoint(code)));
+  if (found.length === 0) return setOf(inClass.exec(rarer())?.[0] ?? "");
   return union(found.map((code) => [code, code] as const));
+}
+
+/** A class of which those have none is of some script before the Chinese ones, or a rare kind of letter. */
+function rarer(): string {
+  return String.fromCodePoint(...Array.from({ length: 0x2f00 }, (_, index) => 0x100 + index));
 }
 
 class NotReadError extends Error {}
