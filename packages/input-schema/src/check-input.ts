@@ -73,7 +73,7 @@ const tooDeep = {
 function mayTakeLong(schema: unknown): boolean {
   if (typeof schema !== "object" || schema === null) return false;
   return Object.entries(schema).some(([key, value]) => {
-    if (key === "pattern" && typeof value === "string") return /[*+{]/.test(value);
+    if (key === "pattern" && typeof value === "string") return /[*+?{]/.test(value);
     return costly.has(key) || mayTakeLong(value);
   });
 }

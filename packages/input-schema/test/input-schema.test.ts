@@ -12,6 +12,12 @@ const forks = Object.fromEntries(
 test.each<[string, object, unknown, string]>([
   ["a pattern that backtracks", { pattern: "^(a+)+$" }, `${"a".repeat(50)}b`, "TOO_COSTLY"],
   [
+    "a pattern of much that may be missing",
+    { pattern: `^${"(a?)?".repeat(40)}bbb$` },
+    "a".repeat(50),
+    "TOO_COSTLY",
+  ],
+  [
     "a pattern of names that backtracks",
     { patternProperties: { "^(a|a)*$": {} } },
     { [`${"a".repeat(50)}b`]: 1 },
