@@ -11,8 +11,9 @@ import { rulesOf, setOf } from "./schema/texts.ts";
 import type { Rule } from "./schema/texts.ts";
 import type { Said } from "./schema/together.ts";
 
-/** Steps that are taken to make up one text. */
+/** Steps that are taken to find out which texts fit, and for all that is asked of one schema. */
 const maxSteps = 20_000;
+const maxStepsOfAll = 200_000;
 /** What is longer is too much for the body of a call. */
 const mostChars = BOUNDS.bodyBytes;
 
@@ -29,6 +30,7 @@ export interface TextChoice {
 export function openExampleTexts(formats: Formats) {
   const workedOut = new Map<string, (choose: Choose) => string | undefined>();
   const read = new Map<string, Expression | undefined>();
+  let left = maxStepsOfAll;
   return exampleText;
 
   function exampleText(said: readonly Said[], { choose, canBe }: TextChoice): string | undefined {
@@ -80,6 +82,25 @@ export function openExampleTexts(formats: Formats) {
     workedOut.set(key, found);
     return found;
   }
+
+  /** None where it takes too long to work them out. */
+  function textsOf(
+    rules: readonly Rule[],
+    low: number,
+    high: number,
+  ): (choose: Choose) => string | undefined {
+    if (left < maxSteps) return () => undefined;
+    const language = openLanguage(maxSteps);
+    try {
+      const sets = rules.map((rule) => setOf(rule, language));
+      return language.textsOf(language.all([...sets, language.sized(low, high)]));
+    } catch (error) {
+      if (error instanceof NotWorkedOutError) return () => undefined;
+      throw error;
+    } finally {
+      left -= language.steps();
+    }
+  }
 }
 
 /** With the number at its end. */
@@ -91,22 +112,6 @@ function plain(low: number, high: number, number: string): string {
 function numbered(choose: Choose): string {
   const number = choose(10 ** (1 + choose(6)));
   return number === 0 ? "" : String(number);
-}
-
-/** None where it takes too long to work them out. */
-function textsOf(
-  rules: readonly Rule[],
-  low: number,
-  high: number,
-): (choose: Choose) => string | undefined {
-  const language = openLanguage(maxSteps);
-  try {
-    const sets = rules.map((rule) => setOf(rule, language));
-    return language.textsOf(language.all([...sets, language.sized(low, high)]));
-  } catch (error) {
-    if (error instanceof NotWorkedOutError) return () => undefined;
-    throw error;
-  }
 }
 
 function wellKnown(

@@ -49,7 +49,10 @@ export function readExpression(pattern: string, reading: Reading = {}): Expressi
   }
 
   function take(text: string): boolean {
-    const isNext = chars.slice(at, at + text.length).join("") === text;
+    let isNext = true;
+    for (let index = 0; index < text.length; index += 1) {
+      if (chars[at + index] !== text[index]) isNext = false;
+    }
     if (isNext) at += text.length;
     return isNext;
   }
