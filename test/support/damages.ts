@@ -198,7 +198,7 @@ export const damages: readonly Damage[] = [
     of: "timed",
     sql: [
       `update step_executions set task_id = 'echo', queue = 'elsewhere', priority = 7, timeout_ms = null,
-        heartbeat_timeout_ms = 1, compensates = 'work#1', awaited = true where instance_id = $1`,
+        heartbeat_timeout_ms = 1, compensates = 'work#1', entry = 3, awaited = true where instance_id = $1`,
     ],
     codes: ["STEP_DIFFERS"],
     says: [
@@ -208,6 +208,7 @@ export const damages: readonly Damage[] = [
       "timeoutMs",
       "heartbeatTimeoutMs",
       "compensates",
+      "entry",
       "awaited",
     ],
     isRepaired: true,

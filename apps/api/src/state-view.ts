@@ -1,6 +1,6 @@
 import type { StateAtView, StepAtView } from "@millrace/contract";
 import type { StateAt } from "@millrace/runtime";
-import { errorView, json, namesOf, progressView, time } from "./views.ts";
+import { errorView, isInItem, json, progressView, time } from "./views.ts";
 
 type ExecutionAt = StateAt["executions"][number];
 
@@ -54,7 +54,7 @@ const MOST_ITEMS = 300;
 function byStep(executions: readonly ExecutionAt[]): Record<string, StepAtView> {
   const steps = executions.flatMap((each): [string, StepAtView][] => [[each.stepId, stepAt(each)]]);
   const items = executions
-    .filter((each) => namesOf(each).length > 1)
+    .filter(isInItem)
     .slice(0, MOST_ITEMS)
     .map((each): [string, StepAtView] => [each.path, stepAt(each)]);
   return Object.fromEntries([...steps, ...items]);

@@ -13,7 +13,7 @@ import type {
   WaitView,
 } from "@millrace/contract";
 import type { Published } from "@millrace/runtime";
-import { attemptsOf } from "@millrace/store";
+import { attemptsOf, latestSteps } from "@millrace/store";
 import type {
   InstanceRead,
   ListedStep,
@@ -75,13 +75,11 @@ export function progressView(
 
 /** By step id the latest execution of each; those in items of a MAP also by their path. */
 function stepViews({ steps, snapshot: { live } }: InstanceRead): Record<string, StepView> {
-  return Object.fromEntries(
-    steps.flatMap((step): [string, StepView][] => {
-      if (step.compensates !== null) return [];
-      const view = stepView(step, live[executionId(step)]?.items);
-      return namesOf(step).map((name) => [name, view]);
-    }),
-  );
+  const shown = steps.filter(({ compensates }) => compensates === null);
+  const viewOf = (step: StepRead) => stepView(step, live[executionId(step)]?.items);
+  const byId = [...latestSteps(shown)].map(([stepId, step]) => [stepId, viewOf(step)] as const);
+  const items = shown.filter(isInItem).map((step) => [step.path, viewOf(step)] as const);
+  return Object.fromEntries([...byId, ...items]);
 }
 
 function parentView(parent: NonNullable<InstanceRead["snapshot"]["parent"]>): ParentView {
@@ -90,8 +88,8 @@ function parentView(parent: NonNullable<InstanceRead["snapshot"]["parent"]>): Pa
 }
 
 /** Ids are unique in a definition, so that only what runs once an item needs its path as a name. */
-export function namesOf({ stepId, path }: Pick<StepRead, "stepId" | "path">): readonly string[] {
-  return path.includes("[") ? [stepId, path] : [stepId];
+export function isInItem({ path }: Pick<StepRead, "path">): boolean {
+  return path.includes("[");
 }
 
 /** @param open The items of a MAP that is open; its row has them only as they were at first. */

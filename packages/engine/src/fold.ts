@@ -103,7 +103,7 @@ function commitInMemory(instance: MemoryInstance, decision: Decision): MemoryIns
 }
 
 function inserted(row: NewExecution): ExecutionRead {
-  const { stepId, path, iteration, status, attempt, output, error, completion, queue } = row;
+  const { stepId, path, iteration, status, attempt, output, error, completion, entry, queue } = row;
   return {
     stepId,
     path,
@@ -115,6 +115,7 @@ function inserted(row: NewExecution): ExecutionRead {
     outputLeftOut: false,
     error,
     completion,
+    entry,
     queue,
   };
 }

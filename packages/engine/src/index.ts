@@ -51,7 +51,7 @@ export type { Changes, Identity } from "./state/changes.ts";
 export type { StoredSignal } from "./state/stored-signal.ts";
 export type { StoredSnapshot } from "./state/codec.ts";
 export type * from "./state/decision.ts";
-export { laterOf, mergeReads, noReads } from "./state/reads.ts";
+export { anywhereKey, latestById, latestOf, mergeReads, noReads } from "./state/reads.ts";
 export type { ExecutionRead, Needs, ReadRequest, Reads } from "./state/reads.ts";
 export { taskError } from "./state/signal.ts";
 export type {

@@ -387,7 +387,7 @@ test("steps are shown as an instance shows them: items under their paths, and no
     "ship[0].label",
     "ship[1].label",
   ]);
-  expect(instance.steps["label"]).toBe(instance.steps["ship[1].label"]);
+  expect(instance.steps["label"]).toEqual(instance.steps["ship[1].label"]);
   expect(instance.steps["label"]).toMatchObject({ status: "COMPLETED", output: "done" });
 });
 

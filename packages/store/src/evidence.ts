@@ -245,6 +245,7 @@ interface StepRow {
   readonly output: string | null;
   readonly error: string | null;
   readonly completion: number | null;
+  readonly entry: number | null;
   readonly timeout_ms: number | null;
   readonly heartbeat_timeout_ms: number | null;
   readonly created_at: Date;
@@ -263,7 +264,7 @@ interface StepRow {
 }
 
 const stepColumns = `s.step_id, s.path, s.iteration, s.type, s.status, s.attempt, s.fence, s.task_id,
-    s.queue, s.priority, s.compensates, s.error, s.completion, s.timeout_ms,
+    s.queue, s.priority, s.compensates, s.error, s.completion, s.entry, s.timeout_ms,
     s.heartbeat_timeout_ms, s.created_at, s.started_at, s.completed_at,
     s.awaited, s.held, s.blocked, s.look_at, s.retry_at, s.due_at, s.due_clock, s.timeout_at,
     s.worker_id,
@@ -301,6 +302,7 @@ function stepOf(row: StepRow): StepEvidence {
     output: parseJson(row.output),
     error: (parseJson(row.error) ?? null) as WorkflowError | null,
     completion: row.completion,
+    entry: row.entry,
     timeoutMs: row.timeout_ms,
     heartbeatTimeoutMs: row.heartbeat_timeout_ms,
     createdAt: row.created_at,

@@ -31,6 +31,7 @@ export function instanceReadOf({ decision, at, create }: Commit): InstanceRead {
       output: row.output,
       error: row.error,
       completion: row.completion,
+      entry: row.entry,
       createdAt: at,
       startedAt: row.startedAt,
       completedAt: row.completedAt,

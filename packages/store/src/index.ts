@@ -116,7 +116,7 @@ export { instanceReadOf } from "./first-read.ts";
 export { readInstance, readInstances } from "./instances.ts";
 export { tenantOf } from "./tenant-of.ts";
 export type { InstanceRead, TimerRead, WaitRead } from "./instances.ts";
-export { attemptsOf } from "./step-read.ts";
+export { attemptsOf, latestSteps } from "./step-read.ts";
 export type { StepRead } from "./step-read.ts";
 export { canonicalJson, checkJson, keyHashOf, maxJsonDepth } from "./json.ts";
 export type { Json, JsonFault } from "./json.ts";

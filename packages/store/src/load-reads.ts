@@ -1,4 +1,4 @@
-import { executionKey, mergeReads, noReads } from "@millrace/engine";
+import { anywhereKey, executionKey, mergeReads, noReads } from "@millrace/engine";
 import type {
   ExecutionRead,
   ReadRequest,
@@ -102,7 +102,7 @@ async function loadAnywhere(
   { path, stepId }: RequestOf<"anywhere">,
 ): Promise<readonly [string, ExecutionRead | null]> {
   const [row] = await rowsOf(db, anywhereReads, key, [path, stepId]);
-  return [stepId, row ?? null];
+  return [anywhereKey(path, stepId), row ?? null];
 }
 
 interface StepReadRow {
@@ -116,6 +116,7 @@ interface StepReadRow {
   readonly left_out: boolean;
   readonly error: string | null;
   readonly completion: number | null;
+  readonly entry: number | null;
   readonly queue: string | null;
 }
 
@@ -137,12 +138,13 @@ async function rowsOf(
     outputLeftOut: row.left_out,
     error: (parseJson(row.error) ?? null) as WorkflowError | null,
     completion: row.completion,
+    entry: row.entry,
     queue: row.queue,
   }));
 }
 
 const readColumns =
-  "s.step_id, s.path, s.iteration, s.status, s.attempt, s.fence, s.error, s.completion, s.queue";
+  "s.step_id, s.path, s.iteration, s.status, s.attempt, s.fence, s.error, s.completion, s.entry, s.queue";
 
 const asked = `${readColumns}, s.output, false as left_out`;
 
@@ -198,12 +200,13 @@ const itemReads = prepared(
     order by ${itemOfPath}, s.completion desc) s`,
 );
 
-/** In the order of the engine's `laterOf`. */
+/** In the order of the engine's `latestOf`. */
 const anywhereReads = prepared(
   "reads_anywhere",
   `select ${asked} from step_executions s
   where ${belowMap} and s.step_id = $4::text
-  order by s.completion desc nulls last, s.iteration desc, s.path desc limit 1`,
+  order by s.entry desc nulls last, s.completion desc nulls last, s.iteration desc, s.path desc
+  limit 1`,
 );
 
 const everyRead = prepared(

@@ -108,6 +108,7 @@ export async function restoreStep(
     step.startedAt,
     step.completedAt,
     step.completion,
+    step.entry,
   ]);
 }
 
@@ -119,7 +120,7 @@ const stepColumns = prepared(
     timeout_ms = $12, heartbeat_timeout_ms = $13, error = $14::json, awaited = $15,
     created_at = coalesce($16::timestamptz, s.created_at),
     started_at = case when $9::text is null then $17::timestamptz else s.started_at end,
-    completed_at = $18, completion = $19
+    completed_at = $18, completion = $19, entry = $20
   from i
   where s.tenant_id = i.tenant_id and s.instance_id = i.id and s.path = $4 and s.iteration = $5`,
 );

@@ -1,4 +1,4 @@
-import { attemptsMade } from "@millrace/engine";
+import { attemptsMade, latestById } from "@millrace/engine";
 import type { ItemCounts, StepStatus, WorkflowError } from "@millrace/engine";
 import { placeName } from "./child-links.ts";
 import type { ChildLink, StepPlace } from "./child-links.ts";
@@ -24,6 +24,7 @@ export interface StepRead {
   readonly output: Json | undefined;
   readonly error: WorkflowError | null;
   readonly completion: number | null;
+  readonly entry: number | null;
   readonly createdAt: Date;
   readonly startedAt: Date | null;
   readonly completedAt: Date | null;
@@ -59,6 +60,7 @@ export interface StepRow extends OfInstance {
   readonly output: string | null;
   readonly error: string | null;
   readonly completion: number | null;
+  readonly entry: number | null;
   readonly created_at: Date;
   readonly started_at: Date | null;
   readonly completed_at: Date | null;
@@ -82,7 +84,7 @@ export const stepColumnsWith = (
   output: string,
 ) => `s.tenant_id, s.instance_id, s.step_id, s.path, s.iteration, s.type,
     s.status, s.attempt, s.deliveries, s.lapses, s.hand_overs, s.task_id, s.queue, s.compensates, ${output} as output,
-    s.error::text as error, s.completion, s.created_at, s.started_at, s.completed_at, s.retry_at,
+    s.error::text as error, s.completion, s.entry, s.created_at, s.started_at, s.completed_at, s.retry_at,
     s.worker_id, s.awaited, s.blocked, s.look_at, s.due_at, s.progress::text as progress, s.items::text as items`;
 
 export const stepColumns = stepColumnsWith("s.output::text");
@@ -90,6 +92,11 @@ export const stepColumns = stepColumnsWith("s.output::text");
 /** Those that were begun: a task that no worker has taken yet has none. */
 export function attemptsOf({ type, status, attempt, startedAt }: StepRead): number {
   return type === "TASK" && startedAt === null ? 0 : attemptsMade(status, attempt);
+}
+
+/** By its id the latest of the executions of each step. */
+export function latestSteps(steps: readonly StepRead[]): ReadonlyMap<string, StepRead> {
+  return latestById(steps);
 }
 
 export function stepReadOf(row: StepRow, children: ReadonlyMap<string, ChildLink>): StepRead {
@@ -110,6 +117,7 @@ export function stepReadOf(row: StepRow, children: ReadonlyMap<string, ChildLink
     output: parseJson(row.output),
     error: (parseJson(row.error) ?? null) as WorkflowError | null,
     completion: row.completion,
+    entry: row.entry,
     createdAt: row.created_at,
     startedAt: row.started_at,
     completedAt: row.completed_at,

@@ -111,6 +111,7 @@ export interface StepsTable {
   readonly progress: JsonText | null;
   readonly lapse_log: ColumnType<unknown, string | null | undefined, string | null>;
   readonly items: JsonText | null;
+  readonly entry: number | null;
   readonly held: Generated<boolean>;
 }
 

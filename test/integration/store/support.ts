@@ -107,6 +107,7 @@ export function execution(path: string, fields: Partial<NewExecution> = {}): New
     output: undefined,
     error: null,
     completion: null,
+    entry: null,
     timeoutMs: null,
     heartbeatTimeoutMs: null,
     startedAt: null,

@@ -17,6 +17,7 @@ const givenColumns = [
   "queue",
   "priority",
   "compensates",
+  "entry",
   "timeoutMs",
   "heartbeatTimeoutMs",
 ] as const;

@@ -76,6 +76,7 @@ export interface StepEvidence {
   readonly output: Json | undefined;
   readonly error: WorkflowError | null;
   readonly completion: number | null;
+  readonly entry: number | null;
   readonly timeoutMs: number | null;
   readonly heartbeatTimeoutMs: number | null;
   readonly createdAt: Date;

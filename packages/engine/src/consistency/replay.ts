@@ -214,9 +214,11 @@ function commit(world: World, { snapshot, inserts, updates, commands }: Decision
 
 function putStep(world: World, key: string, step: ReplayedStep): void {
   world.steps.set(key, step);
-  const { stepId, path, iteration, status, attempt, output, error, completion, queue } = step;
+  const { stepId, path, iteration, status, attempt, output, error, completion, entry, queue } =
+    step;
   const fence = world.executions.get(key)?.fence ?? 0;
-  const row = { stepId, path, iteration, status, attempt, fence, output, error, completion, queue };
+  const place = { stepId, path, iteration, entry, queue };
+  const row = { ...place, status, attempt, fence, output, error, completion };
   putRead(world, key, { ...row, outputLeftOut: false });
 }
 

@@ -187,8 +187,9 @@ function start(turn: Turn, execution: LiveExecution): boolean {
     return true;
   } catch (thrown) {
     const error = expressionError(thrown, stepId, "entering it");
-    insertInstant(turn, "TASK", execution);
-    settleFailed(turn, execution, error);
+    const untried = { ...execution, attempt: 0 };
+    insertInstant(turn, "TASK", untried);
+    settleFailed(turn, untried, error);
     return false;
   }
 }

@@ -169,5 +169,6 @@ function updateStatus(turn: Turn, since: string | undefined): void {
   if (state.status === "RUNNING" || state.status === "WAITING_FOR_EVENT") {
     changeStatus(turn, allowedStatus(turn, statusOf(state)));
   }
+  turn.moving = false;
   if (turn.definition.concurrency !== undefined) updateSlot(turn, since);
 }

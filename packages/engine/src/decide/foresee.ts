@@ -1,4 +1,5 @@
 import { executionOfWait, mapAround, pathOfStep, stepIdOf } from "../definition/paths.ts";
+import { anywhereKey } from "../state/reads.ts";
 import type { ReadRequest } from "../state/reads.ts";
 import type { Signal } from "../state/signal.ts";
 import type { Turn } from "./turn.ts";
@@ -44,7 +45,8 @@ function readsAfter({ definition }: Turn, from: string): readonly ReadRequest[] 
 function isKnown({ reads }: Turn, request: ReadRequest): boolean {
   if (reads.all) return true;
   if (request.kind === "latest") return reads.latest.has(request.path);
-  return request.kind === "anywhere" && reads.anywhere.has(request.stepId);
+  if (request.kind !== "anywhere") return false;
+  return reads.anywhere.has(anywhereKey(request.path, request.stepId));
 }
 
 function nameOf(request: ReadRequest): string {

@@ -165,14 +165,14 @@ function withOutput(turn: Turn, read: ExecutionRead): ExecutionRead {
 
 function changedExecution(turn: Turn, key: string): ExecutionRead | undefined {
   const inserted = turn.inserts.get(key);
-  if (inserted !== undefined) return readOf(inserted, inserted.queue);
+  if (inserted !== undefined) return readOf(inserted, inserted);
   const updated = turn.updates.get(key);
-  return updated && readOf(updated, null);
+  return updated && readOf(updated, { queue: null, entry: null });
 }
 
 function readOf(
-  row: Omit<ExecutionRead, "fence" | "outputLeftOut" | "queue">,
-  queue: string | null,
+  row: Omit<ExecutionRead, "fence" | "outputLeftOut" | "queue" | "entry">,
+  { queue, entry }: Pick<ExecutionRead, "queue" | "entry">,
 ): ExecutionRead {
   const { stepId, path, iteration, status, attempt, output, error, completion } = row;
   return {
@@ -186,6 +186,7 @@ function readOf(
     outputLeftOut: false,
     error,
     completion,
+    entry,
     queue,
   };
 }

@@ -8,7 +8,9 @@ import type {
 import { stepIdOf } from "../definition/paths.ts";
 import type { EventFact } from "../state/signal.ts";
 import { executionKey } from "../state/snapshot.ts";
+import type { InstanceStatus } from "../state/status.ts";
 import { MissingReads } from "./read-rows.ts";
+import { allowedStatus } from "./slot.ts";
 import { placesAround, placesOf } from "./standpoint.ts";
 import type { Around, Context } from "./standpoint.ts";
 import { stepsFor } from "./step-views.ts";
@@ -75,12 +77,13 @@ function itemsOf(turn: Turn, { path, iteration }: Around): readonly Json[] {
   return items as readonly Json[];
 }
 
-function instanceView({ state }: Turn, steps: Readonly<Record<string, StepView>>) {
-  const { id, status, workflowId, workflowVersion, input, variables, cancellation } = state;
+function instanceView(turn: Turn, steps: Readonly<Record<string, StepView>>) {
+  const { state } = turn;
+  const { id, workflowId, workflowVersion, input, variables, cancellation } = state;
   const { correlationId, tenantId, userId } = state;
   return {
     id,
-    status,
+    status: statusSeen(turn),
     workflowId,
     workflowVersion,
     input,
@@ -92,6 +95,12 @@ function instanceView({ state }: Turn, steps: Readonly<Record<string, StepView>>
     cancellation,
     state: { input, variables, steps },
   };
+}
+
+/** What has been waiting runs again while it moves on, though it may come to wait once more (CONTRACT 2). */
+function statusSeen(turn: Turn): InstanceStatus {
+  const { status } = turn.state;
+  return turn.moving && status === "WAITING_FOR_EVENT" ? allowedStatus(turn, "RUNNING") : status;
 }
 
 /** The event as the outside knows it (CONTRACT 1.2). */

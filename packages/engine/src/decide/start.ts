@@ -60,6 +60,7 @@ export function createSnapshot(definition: Definition, instance: NewInstance): S
     live: {},
     iterations: {},
     completions: 0,
+    entered: 0,
     completedSteps: 0,
     countedSteps: [],
     begunItems: 0,

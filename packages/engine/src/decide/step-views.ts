@@ -1,6 +1,6 @@
 import type { Json, Reads as ExpressionReads } from "@millrace/expressions";
 import { mapAround, pathOfStep } from "../definition/paths.ts";
-import { laterOf } from "../state/reads.ts";
+import { anywhereKey, latestOf } from "../state/reads.ts";
 import type { ExecutionRead, ReadRequest } from "../state/reads.ts";
 import { executionKey } from "../state/snapshot.ts";
 import type { StepStatus } from "../state/status.ts";
@@ -92,25 +92,22 @@ function latestAnywhere(
   from: string,
   missing: ReadRequest[],
 ): ExecutionRead | null {
-  const touched = [...turn.inserts.values(), ...turn.updates.values()].filter(
-    (row) => row.stepId === stepId,
-  );
-  const rows = touched.map(({ path, iteration }) =>
-    executionOf(turn, executionKey(path, iteration)),
-  );
-  if (turn.reads.all) {
-    const stored = [...turn.reads.executions.values()].filter((read) => read?.stepId === stepId);
-    rows.push(...stored.flatMap((read) => (read === null ? [] : currentRow(turn, read))));
-  } else {
-    const read = turn.reads.anywhere.get(stepId);
-    if (read === undefined) {
-      const path = mapAround(turn.definition, stepId, from) ?? stepId;
-      missing.push({ kind: "anywhere", path, stepId });
-    } else if (read !== null) {
-      rows.push(currentRow(turn, read));
-    }
+  const mapPath = mapAround(turn.definition, stepId, from) ?? stepId;
+  const isMeant = (read: Pick<ExecutionRead, "stepId" | "path">) =>
+    read.stepId === stepId && read.path.startsWith(`${mapPath}[`);
+  const entered = latestOf([...turn.inserts.values()].filter(isMeant));
+  if (entered !== undefined) {
+    return executionOf(turn, executionKey(entered.path, entered.iteration));
   }
-  return rows.length === 0 ? null : rows.reduce(laterOf);
+  const stored = turn.reads.all
+    ? (latestOf(
+        [...turn.reads.executions.values()].flatMap((read) =>
+          read !== null && isMeant(read) ? read : [],
+        ),
+      ) ?? null)
+    : turn.reads.anywhere.get(anywhereKey(mapPath, stepId));
+  if (stored === undefined) missing.push({ kind: "anywhere", path: mapPath, stepId });
+  return stored ? currentRow(turn, stored) : null;
 }
 
 function stepView(turn: Turn, read: ExecutionRead): StepView {

@@ -67,6 +67,8 @@ export interface Turn {
   lostItems: number;
   /** Steps walked through without work outside. */
   walked: number;
+  /** An execution has settled since the status was last told: what comes of it is being decided. */
+  moving: boolean;
   /** Path of the step that was walked to last. */
   walkingAt: string | undefined;
   settled: boolean;
@@ -112,6 +114,7 @@ export function openTurn(definition: Definition, before: Snapshot, reads: Reads,
     busy: Object.values(before.live).filter(isBusy).length,
     lostItems: 0,
     walked: 0,
+    moving: false,
     walkingAt: undefined,
     settled: false,
   };
@@ -138,7 +141,7 @@ export function noteStep(
     stepId,
     ...(path !== stepId && { path }),
     ...(iteration > 1 && { iteration }),
-    ...(attempt > 1 ? { data: { attempt, ...data } } : data && { data }),
+    ...(attempt !== 1 ? { data: { attempt, ...data } } : data && { data }),
   });
 }
 

@@ -91,6 +91,7 @@ export function goOn(
 ): void {
   const current = stepOf(turn, execution.stepId);
   settleCompleted(turn, current, execution, output);
+  turn.moving = true;
   if (isPaused(turn)) hold(turn, execution);
   else if (to === undefined) enter(turn, leave(turn, current, execution));
   else enter(turn, { stepId: to, within: placeAfter(current, execution) });
@@ -100,6 +101,7 @@ export function goOn(
 export function leaveHeld(turn: Turn, execution: LiveExecution): void {
   const { heldAt: _heldAt, error, ...settled } = execution;
   removeLive(turn, execution);
+  turn.moving = true;
   turn.touched.set(settled.path, executionKey(settled.path, settled.iteration));
   const current = stepOf(turn, settled.stepId);
   if (error === undefined) enter(turn, leave(turn, current, settled));
@@ -121,6 +123,7 @@ export function goAstray(
   handler?: string,
 ): void {
   settleFailed(turn, execution, error);
+  turn.moving = true;
   if (isPaused(turn)) {
     hold(turn, execution, error);
     return;
@@ -171,11 +174,17 @@ function pass(turn: Turn, current: Step, within: Place | undefined): Next {
     if (!enterStep(turn, current, execution)) return undefined;
   } catch (thrown) {
     const error = expressionError(thrown, current.stepId, "entering it");
-    insertInstant(turn, current.type, execution);
-    settleFailed(turn, execution, error);
+    const failed = isForOthers(current) ? { ...execution, attempt: 0 } : execution;
+    insertInstant(turn, current.type, failed);
+    settleFailed(turn, failed, error);
     return routeError(turn, current, within, error);
   }
   return leave(turn, current, execution);
+}
+
+/** What is tried is done by a worker, or is another instance. */
+function isForOthers({ type }: Step): boolean {
+  return type === "TASK" || type === "SUB_WORKFLOW";
 }
 
 /** Without a way on the branch has ended; an instance ends when nothing of it is live any more. */

@@ -1,4 +1,5 @@
 import type { Json } from "@millrace/expressions";
+import { isInItem } from "../definition/paths.ts";
 import type { ExecutionUpdate, ItemCounts, NewExecution } from "../state/decision.ts";
 import { executionKey } from "../state/snapshot.ts";
 import type { LiveExecution, OpenItems } from "../state/snapshot.ts";
@@ -6,10 +7,16 @@ import type { StepStatus } from "../state/status.ts";
 import { wholeExecutionOf } from "./read-rows.ts";
 import type { Turn } from "./turn.ts";
 
-export function insertExecution(turn: Turn, execution: NewExecution): void {
+export function insertExecution(turn: Turn, execution: Omit<NewExecution, "entry">): void {
   const key = executionKey(execution.path, execution.iteration);
-  turn.inserts.set(key, execution);
+  turn.inserts.set(key, { ...execution, entry: nextEntry(turn, execution) });
   turn.touched.set(execution.path, key);
+}
+
+function nextEntry({ state }: Turn, { path }: Pick<NewExecution, "path">): number | null {
+  if (!isInItem(path)) return null;
+  state.entered += 1;
+  return state.entered;
 }
 
 /** What a row becomes. What is not named is as it is at a step that has just begun. */

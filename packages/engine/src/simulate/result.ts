@@ -2,6 +2,7 @@ import type { SimulationView } from "@millrace/contract";
 import { attemptsBegun } from "../decide/step-views.ts";
 import { isInItem } from "../definition/paths.ts";
 import type { Decision } from "../state/decision.ts";
+import { latestById } from "../state/reads.ts";
 import type { ExecutionRead } from "../state/reads.ts";
 import { executionKey } from "../state/snapshot.ts";
 import { coverageOf } from "./coverage.ts";
@@ -34,14 +35,15 @@ function stepsOf({ definition, instance, begun }: Run): SimulationResult["instan
     if (other !== undefined && other.row.iteration > row.iteration) continue;
     latest.set(row.path, { row, at: begun.get(key) ?? 0 });
   }
-  const shown = [...latest.values()].toSorted(inOrder).map(({ row }) => {
-    const { stepId, path, status, output = null, error, attempt, iteration } = row;
-    const attempts = attemptsBegun(status, attempt);
-    const view = { status, output, error: error && { ...error }, attempts, iteration };
-    return { names: isInItem(path) ? [stepId, path] : [stepId], view };
-  });
-  const entries = shown.flatMap(({ names, view }) => names.map((name) => [name, view]));
-  return Object.fromEntries(entries) as SimulationResult["instance"]["steps"];
+  const shown = [...latest.values()].toSorted(inOrder).map(({ row }) => row);
+  const byId = [...latestById(shown)].map(([stepId, row]) => [stepId, viewOf(row)] as const);
+  const items = shown.filter(({ path }) => isInItem(path));
+  return Object.fromEntries([...byId, ...items.map((row) => [row.path, viewOf(row)] as const)]);
+}
+
+function viewOf({ status, output = null, error, attempt, iteration }: ExecutionRead) {
+  const attempts = attemptsBegun(status, attempt);
+  return { status, output, error: error && { ...error }, attempts, iteration };
 }
 
 interface Begun {
@@ -50,7 +52,7 @@ interface Begun {
   readonly at: number;
 }
 
-/** Of the executions of one step in several items the last is shown: as they began, then as they ended. */
+/** As they began, then as they ended. */
 function inOrder(one: Begun, other: Begun): number {
   const { completion: first } = one.row;
   const { completion: second } = other.row;

@@ -60,6 +60,7 @@ export function blankSnapshot(identity: Identity): Snapshot {
     live: {},
     iterations: {},
     completions: 0,
+    entered: 0,
     completedSteps: 0,
     countedSteps: [],
     begunItems: 0,
@@ -100,6 +101,7 @@ export interface Changes {
   readonly live?: ObjectChanges<StoredLive>;
   readonly iterations?: ObjectChanges<number>;
   readonly completions?: number;
+  readonly entered?: number;
   readonly completedSteps?: number;
   readonly countedSteps?: readonly string[];
   readonly begunItems?: number;
@@ -139,6 +141,7 @@ export function changesBetween(previous: Snapshot, next: Snapshot): Changes {
     ...(live && { live: mapChanges(live, storeLive) }),
     ...(iterations && { iterations }),
     ...(changed("completions") && { completions: next.completions }),
+    ...(changed("entered") && { entered: next.entered }),
     ...(changed("completedSteps") && { completedSteps: next.completedSteps }),
     ...(changed("countedSteps") && { countedSteps: next.countedSteps }),
     ...(changed("begunItems") && { begunItems: next.begunItems }),

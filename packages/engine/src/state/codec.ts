@@ -28,6 +28,7 @@ type Frontier = Pick<
   | "live"
   | "iterations"
   | "completions"
+  | "entered"
   | "completedSteps"
   | "countedSteps"
   | "begunItems"
@@ -85,6 +86,7 @@ interface StoredFrontier {
   readonly live?: { readonly [executionKey: string]: StoredLive };
   readonly iterations?: Snapshot["iterations"];
   readonly completions?: number;
+  readonly entered?: number;
   readonly completedSteps?: number;
   readonly countedSteps?: readonly string[];
   readonly begunItems?: number;
@@ -110,6 +112,7 @@ const frontierFields: Readonly<Record<keyof StoredFrontier, true>> = {
   live: true,
   iterations: true,
   completions: true,
+  entered: true,
   completedSteps: true,
   countedSteps: true,
   begunItems: true,
@@ -157,7 +160,7 @@ function othersOf(stored: object, known: object): JsonObject | undefined {
 
 /** What is live of an instance, ready for `JSON.stringify`. */
 export function encodeFrontier(snapshot: Snapshot): StoredFrontier {
-  const { live, iterations, completions, lastOutput } = snapshot;
+  const { live, iterations, completions, entered, lastOutput } = snapshot;
   const { completedSteps, countedSteps, begunItems } = snapshot;
   const { uncertain, timers, triggerKeys, pause, interventions, reopened, failedAt } = snapshot;
   const { slot, slotRequests, slotWantedAt } = snapshot;
@@ -167,6 +170,7 @@ export function encodeFrontier(snapshot: Snapshot): StoredFrontier {
     ...(!isEmpty(live) && { live: mapValues(live, storeLive) }),
     ...(!isEmpty(iterations) && { iterations }),
     ...(completions !== 0 && { completions }),
+    ...(entered !== 0 && { entered }),
     ...(completedSteps !== 0 && { completedSteps }),
     ...(countedSteps.length > 0 && { countedSteps }),
     ...(begunItems !== 0 && { begunItems }),
@@ -223,6 +227,7 @@ export function decodeSnapshot(columns: StoredSnapshot): Snapshot {
     live: mapValues(stored.live ?? {}, restoreLive),
     iterations: stored.iterations ?? {},
     completions: stored.completions ?? 0,
+    entered: stored.entered ?? 0,
     completedSteps: stored.completedSteps ?? 0,
     countedSteps: stored.countedSteps ?? [],
     begunItems: stored.begunItems ?? 0,

@@ -27,6 +27,8 @@ export interface NewExecution {
   readonly output: Json | undefined;
   readonly error: WorkflowError | null;
   readonly completion: number | null;
+  /** Of one inside an item of a MAP its number among all such of the instance, as they were entered; else null. */
+  readonly entry: number | null;
   /** MAP only. */
   readonly items?: ItemCounts | undefined;
   /** Milliseconds that one attempt may run; null for the task's own limit or none. */

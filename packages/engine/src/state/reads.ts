@@ -19,6 +19,8 @@ export interface ExecutionRead {
   readonly error: WorkflowError | null;
   /** Completion number within the instance; null unless COMPLETED, or FAILED in being left after that. */
   readonly completion: number | null;
+  /** As in `NewExecution`. */
+  readonly entry: number | null;
   /** Of a task's row: the queue that its jobs travel in. */
   readonly queue: string | null;
 }
@@ -31,7 +33,7 @@ export interface Reads {
   readonly items: ReadonlyMap<string, readonly ExecutionRead[]>;
   /** By the execution key of a MAP, its items. */
   readonly inputs: ReadonlyMap<string, Json>;
-  /** By step id, the latest execution of a step inside a MAP, whichever item it is of. */
+  /** By `anywhereKey`, the latest execution of a step inside a MAP, whichever item it is of. */
   readonly anywhere: ReadonlyMap<string, ExecutionRead | null>;
   /** By their ids, as they are now. */
   readonly calendars: ReadonlyMap<string, Calendar | null>;
@@ -53,7 +55,7 @@ export type ReadRequest =
       readonly stepIds: readonly string[];
     }
   | { readonly kind: "input"; readonly path: string; readonly iteration: number }
-  /** Below the path of a MAP the execution of a step that `laterOf` would choose. */
+  /** Below the path of a MAP the latest execution of a step: `latestOf` all of them. */
   | { readonly kind: "anywhere"; readonly path: string; readonly stepId: string }
   | { readonly kind: "calendar"; readonly calendarId: string }
   | { readonly kind: "all" };
@@ -94,12 +96,35 @@ export function mergeReads(first: Reads, second: Reads): Reads {
   };
 }
 
+export function anywhereKey(mapPath: string, stepId: string): string {
+  return `${mapPath}[].${stepId}`;
+}
+
 /**
- * The later of two executions of one step under different paths, where there is no better way to
- * choose: the one completed last, then the one of the later pass, then of the later path.
+ * The latest of the executions of one step in items of MAPs: the one entered last (CONTRACT 1.2). Those of
+ * before entries were numbered come first, in the order in which they completed.
  */
-export function laterOf(one: ExecutionRead, other: ExecutionRead): ExecutionRead {
+export function latestOf<T extends Entered>(executions: readonly T[]): T | undefined {
+  return executions.length === 0 ? undefined : executions.reduce(laterOf);
+}
+
+/** Of several steps the latest of each, by their ids. */
+export function latestById<T extends Entered & Pick<ExecutionRead, "stepId">>(
+  executions: readonly T[],
+): ReadonlyMap<string, T> {
+  const latest = new Map<string, T>();
+  for (const each of executions) {
+    const other = latest.get(each.stepId);
+    latest.set(each.stepId, other === undefined ? each : laterOf(other, each));
+  }
+  return latest;
+}
+
+type Entered = Pick<ExecutionRead, "entry" | "completion" | "iteration" | "path">;
+
+function laterOf<T extends Entered>(one: T, other: T): T {
   const difference =
+    (one.entry ?? 0) - (other.entry ?? 0) ||
     (one.completion ?? 0) - (other.completion ?? 0) ||
     one.iteration - other.iteration ||
     (one.path < other.path ? -1 : 1);

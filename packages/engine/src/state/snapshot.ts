@@ -227,6 +227,8 @@ export interface Snapshot {
   readonly iterations: { readonly [path: string]: number };
   /** The last completion number given. */
   readonly completions: number;
+  /** The last entry number given: executions so far inside items of MAPs. */
+  readonly entered: number;
   /**
    * What has completed, for progress: steps that are in no MAP, each once however often it is passed,
    * and settled items of MAPs that are in none.

@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import { decide } from "../../src/decide/decide.ts";
 import { readsOf } from "../../src/fold.ts";
+import { resolveRetryPolicy } from "../../src/retry.ts";
 import { noReads } from "../../src/state/reads.ts";
 import type { Signal } from "../../src/state/signal.ts";
 import { define } from "../support/definitions.ts";
@@ -289,4 +290,143 @@ test.each([
   simulation.succeed("a");
 
   expect(simulation.snapshot.variables).toEqual(seen);
+});
+
+test("outside of a MAP a step is its latest execution: that of the item entered last, whatever became of it", () => {
+  const mapped = define({
+    steps: [
+      {
+        stepId: "ship",
+        type: "MAP",
+        items: "[1, 2, 3]",
+        tolerate: 3,
+        steps: [{ stepId: "label", retry: { maxAttempts: 1 } }],
+        transitions: { default: "after" },
+      },
+      {
+        stepId: "after",
+        type: "SET",
+        variables: { latest: "${ steps.label.status }", all: "${ workflow.instance.state.steps }" },
+      },
+    ],
+  });
+  const settle = (at: number, isFailed: boolean): Signal => {
+    const place = { path: `ship[${at}].label`, iteration: 1, attempt: 1 };
+    const failure = { type: "Error", message: "", details: null, retryable: false };
+    return isFailed
+      ? { kind: "stepFailed", ...place, failure, retry: resolveRetryPolicy({}) }
+      : { kind: "stepSucceeded", ...place, output: at };
+  };
+  const simulation = simulate(mapped);
+  simulation.start();
+  simulation.send(settle(2, true));
+  simulation.send(settle(1, false));
+
+  simulation.send(settle(0, false));
+
+  expect(simulation.snapshot.variables).toMatchObject({
+    latest: "FAILED",
+    all: { label: { status: "FAILED", attempts: 1 } },
+  });
+});
+
+test("an item reads the steps of a MAP within it as they are in that item", () => {
+  const nested = define({
+    steps: [
+      {
+        stepId: "outer",
+        type: "MAP",
+        items: "[1, 2]",
+        steps: [
+          {
+            stepId: "inner",
+            type: "MAP",
+            items: "[1]",
+            steps: [{ stepId: "n" }],
+            transitions: { default: "work" },
+          },
+          { stepId: "work", transitions: { default: "look" } },
+          { stepId: "look", input: "${ steps.n.output }" },
+        ],
+      },
+    ],
+  });
+  const simulation = simulate(nested);
+  simulation.start();
+  simulation.send(success("outer[0].inner[0].n", { of: 0 }));
+  simulation.send(success("outer[1].inner[0].n", { of: 1 }));
+
+  const { inserts } = simulation.send(success("outer[0].work"), success("outer[1].work"));
+
+  expect(inserts.map(({ path, input }) => [path, input])).toEqual([
+    ["outer[0].look", { of: 0 }],
+    ["outer[1].look", { of: 1 }],
+  ]);
+});
+
+test("what comes of an event or a time finds the instance RUNNING; conditions of events, as it waits", () => {
+  const status = "${ workflow.instance.status }";
+  const waiting = define({
+    steps: [
+      { stepId: "rest", type: "DELAY", duration: "PT1S", transitions: { default: "first" } },
+      {
+        stepId: "first",
+        type: "SET",
+        variables: { first: status },
+        transitions: { default: "wait" },
+      },
+      {
+        stepId: "wait",
+        type: "EVENT_WAIT",
+        eventPattern: "go",
+        eventCondition: "workflow.instance.status === event.payload.status",
+        transitions: {
+          conditions: [{ when: "workflow.instance.status === 'RUNNING'", to: "second" }],
+          default: "never",
+        },
+      },
+      { stepId: "second", type: "SET", variables: { second: status } },
+      { stepId: "never", type: "END", outcome: "FAILED" },
+    ],
+    output: status,
+  });
+  const simulation = simulate(waiting);
+  simulation.start();
+  simulation.elapse("PT1S");
+  const before = simulation.snapshot;
+  expect(simulation.publish("go", { status: "RUNNING" })).toBeUndefined();
+
+  simulation.publish("go", { status: "WAITING_FOR_EVENT" });
+
+  expect(before).toMatchObject({ status: "WAITING_FOR_EVENT", variables: { first: "RUNNING" } });
+  expect(simulation.snapshot).toMatchObject({
+    output: "RUNNING",
+    variables: { second: "RUNNING" },
+  });
+});
+
+test("where the values of a task or a child fail nothing was tried", () => {
+  const failing = define({
+    steps: [
+      { stepId: "a", input: { n: "${ sum('x') }" }, onError: [{ errors: ["*"], to: "b" }] },
+      {
+        stepId: "b",
+        type: "SUB_WORKFLOW",
+        workflowId: "child",
+        input: { n: "${ sum('x') }" },
+        onError: [{ errors: ["*"], to: "c" }],
+      },
+      { stepId: "c", type: "SET", variables: { all: "${ [steps.a.attempts, steps.b.attempts] }" } },
+    ],
+  });
+  const simulation = simulate(failing);
+
+  simulation.start();
+
+  expect(simulation.snapshot.variables).toEqual({ all: [0, 0] });
+  expect(simulation.row("a")).toMatchObject({
+    status: "FAILED",
+    attempt: 0,
+    error: { attempt: null },
+  });
 });

@@ -125,6 +125,7 @@ const snapshot: fc.Arbitrary<Snapshot> = fc.record({
   compensation: fc.constant(null),
   live: liveMap,
   iterations: fc.array(fc.tuple(name, fc.nat(9)), { maxLength: 3 }).map(dictionary),
+  entered: fc.nat(3),
   completions: fc.nat(3),
   completedSteps: fc.nat(3),
   countedSteps: fc.constantFrom([], ["a"], ["a", "fork.x.b"]),

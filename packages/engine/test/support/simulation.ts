@@ -14,7 +14,7 @@ import { resolveRetryPolicy } from "../../src/retry.ts";
 import type { RetryPolicy } from "../../src/retry.ts";
 import type { Command, Decision, NewWait } from "../../src/state/decision.ts";
 import { takeApart } from "../../src/definition/paths.ts";
-import { laterOf, mergeReads, noReads } from "../../src/state/reads.ts";
+import { anywhereKey, latestOf, mergeReads, noReads } from "../../src/state/reads.ts";
 import type { ExecutionRead, Needs, ReadRequest, Reads } from "../../src/state/reads.ts";
 import { defined } from "../../src/assert.ts";
 import type { ChildEnd, EventFact, Signal, TaskFailure } from "../../src/state/signal.ts";
@@ -356,8 +356,8 @@ function rowsFor(instance: MemoryInstance, { needs }: Needs): Reads {
           const rows = [...stored.executions.values()].flatMap((read) =>
             read !== null && read.stepId === stepId && read.path.startsWith(`${path}[`) ? read : [],
           );
-          const read = rows.length === 0 ? null : rows.reduce(laterOf);
-          return { ...noReads, anywhere: new Map([[stepId, read]]) };
+          const read = latestOf(rows) ?? null;
+          return { ...noReads, anywhere: new Map([[anywhereKey(path, stepId), read]]) };
         }
         case "calendar": {
           const calendar = stored.calendars.get(request.calendarId) ?? null;

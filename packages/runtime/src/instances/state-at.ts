@@ -132,7 +132,7 @@ function tell(told: Tellings, entry: HistoryEntry, at: Date): void {
     iteration,
     status,
     // Of a retry the entry names the attempt that failed.
-    attempts: data?.attempt ?? 1,
+    attempts: status === "SKIPPED" ? 0 : (data?.attempt ?? 1),
     error: data?.error ?? null,
     since: before?.since ?? at,
     completedAt: settled.includes(status) ? at : null,

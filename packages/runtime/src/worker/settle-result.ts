@@ -289,6 +289,7 @@ function readOf({ step, call }: Held, update: Decision["updates"][number]): Exec
     outputLeftOut: false,
     error,
     completion,
+    entry: null,
     queue,
   };
 }

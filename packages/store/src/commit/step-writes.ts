@@ -12,7 +12,7 @@ export function insertSteps(from: From): string {
       tenant_id, instance_id, path, iteration, step_id, type, status, attempt, task_id, queue,
       priority, compensates, input, output, error, completion, timeout_ms, heartbeat_timeout_ms,
       created_at, started_at, completed_at, fence, deliveries, worker_id, carrier, look_at,
-      due_at, due_clock, timeout_at, task_retry, items, held)
+      due_at, due_clock, timeout_at, task_retry, items, held, entry)
     select ${from.tenantId}, ${from.instanceId}, x.path, x.iteration, x.step_id, x.type, x.status, x.attempt,
       x.task_id, x.queue, x.priority, x.compensates, x.input, x.output, x.error, x.completion,
       x.timeout_ms, x.heartbeat_timeout_ms, statement_timestamp(),
@@ -22,7 +22,7 @@ export function insertSteps(from: From): string {
         then statement_timestamp() + interval '30 s' end,
       statement_timestamp() + x.due_ms * interval '1 ms', x.due_clock,
       statement_timestamp() + x.attempt_ms * interval '1 ms', x.task_retry, x.items,
-      x.held is not null
+      x.held is not null, x.entry
     from ${from("x")}
     where ${isWritten})`;
 }
@@ -55,6 +55,7 @@ export const stepInserts = ownedSource<Draft["inserts"][number]>({
   task_retry: { type: "json", of: ({ retry }) => retry },
   items: { type: "json", of: ({ row }) => itemsText(row) },
   held: { type: "boolean", of: ({ isHeld }) => isHeld },
+  entry: { type: "integer", of: ({ row }) => row.entry },
 });
 
 /** A row that is not RUNNING any more is held by nobody; `worker_id` then says who ran it last. */
