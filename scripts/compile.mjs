@@ -6,6 +6,7 @@ import { createRequire } from "node:module";
 import { join } from "node:path";
 import v8 from "node:v8";
 import { Script } from "node:vm";
+import { crc32 } from "node:zlib";
 
 const [folder, name] = process.argv.slice(2);
 const main = join(folder, "main.js");
@@ -16,7 +17,11 @@ v8.setFlagsFromString = () => {};
 const script = new Script(readFileSync(join(folder, "program.cjs"), "latin1"), { filename: name });
 process.once("exit", (code) => {
   if (code !== 2) return;
-  writeFileSync(join(folder, "program.cache"), script.createCachedData());
+  // V8 takes a form that was damaged, and ends by it.
+  const form = script.createCachedData();
+  const sum = Buffer.alloc(4);
+  sum.writeUInt32LE(crc32(form));
+  writeFileSync(join(folder, "program.cache"), Buffer.concat([form, sum]));
   process.exitCode = 0;
 });
 const module = { exports: {} };

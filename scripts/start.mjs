@@ -4,13 +4,16 @@ import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { fileURLToPath } from "node:url";
 import { Script } from "node:vm";
+import { crc32 } from "node:zlib";
 
 const beside = (name) => fileURLToPath(new URL(name, import.meta.url));
 
-/** Undefined where it was left out of a copy of the folder, or is kept from who runs it. */
+/** Undefined where it was left out of a copy of the folder, is kept from who runs it, or is not as it was built. */
 function compiled() {
   try {
-    return readFileSync(beside("program.cache"));
+    const stored = readFileSync(beside("program.cache"));
+    const form = stored.subarray(0, -4);
+    return crc32(form) === stored.readUInt32LE(form.length) ? form : undefined;
   } catch {
     return undefined;
   }

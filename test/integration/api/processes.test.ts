@@ -1,4 +1,4 @@
-import { cpSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
@@ -48,25 +48,30 @@ test.each(["api", "worker", "scheduler"] as const)(
     const beside = (name: string) => readFileSync(join(dirname(programOf(app)), name));
 
     const script = new Script(beside("program.cjs").toString("latin1"), {
-      cachedData: beside("program.cache"),
+      cachedData: beside("program.cache").subarray(0, -4),
     });
 
     expect(script.cachedDataRejected).toBe(false);
   },
 );
 
-test("a copy of a program without its compiled form starts all the same", async () => {
+test("a copy of a program starts all the same where its compiled form is missing or damaged", async () => {
   const copy = mkdtempSync(join(tmpdir(), "millrace-program-"));
-  const filter = (path: string) => !path.endsWith("program.cache");
-  cpSync(dirname(programOf("worker")), copy, { recursive: true, filter });
+  cpSync(dirname(programOf("worker")), copy, { recursive: true });
+  const form = join(copy, "program.cache");
+  writeFileSync(form, readFileSync(form).fill(7, 200_000, 300_000));
+  const start = () => startProcess({ args: [join(copy, "main.js")], env: { DATABASE_URL: "" } });
 
-  const started = await startProcess({
-    args: [join(copy, "main.js")],
-    env: { DATABASE_URL: "" },
-  });
+  const damaged = await start();
+  const ends = [await damaged.exited];
+  rmSync(form);
+  const missing = await start();
+  ends.push(await missing.exited);
 
-  expect(await started.exited).toEqual({ code: 2, signal: null });
-  expect(started.output()).toContain("DATABASE_URL is missing");
+  expect(ends).toEqual([2, 2].map((code) => ({ code, signal: null })));
+  expect([damaged, missing].map((each) => each.output())).toEqual(
+    [1, 2].map(() => expect.stringContaining("DATABASE_URL is missing")),
+  );
   rmSync(copy, { recursive: true });
 });
 
