@@ -23,7 +23,7 @@ export function stateView(state: StateAt): StateAtView {
     state: {
       variables: snapshot.variables,
       steps: byStep(executions.filter((each) => !isUndoing(each))),
-      waitingFor: executions.filter(({ status }) => status === "WAITING").map(waitAt),
+      waitingFor: executions.filter(({ status }) => status === "WAITING").flatMap(waitsAt),
     },
     compensation: compensation && {
       status: compensation.status,
@@ -74,16 +74,12 @@ function stepAt(execution: ExecutionAt): StepAtView {
   };
 }
 
-function waitAt(execution: ExecutionAt): StateAtView["state"]["waitingFor"][number] {
-  const { stepId, pattern, since, until } = execution;
-  return {
-    stepId,
-    executionId: idOf(execution),
-    kind: pattern === null ? "DELAY" : "EVENT",
-    ...(pattern !== null && { eventPattern: pattern }),
-    since: since.toISOString(),
-    ...(until !== null && { until }),
-  };
+/** One for each event that has not come. A step that waits for its child has none, as in `InstanceView`. */
+function waitsAt(execution: ExecutionAt): StateAtView["state"]["waitingFor"] {
+  const { stepId, patterns, since, until } = execution;
+  const wait = { stepId, executionId: idOf(execution), since: since.toISOString() };
+  if (until !== null) return [{ ...wait, kind: "DELAY", until }];
+  return patterns.map((eventPattern) => ({ ...wait, kind: "EVENT", eventPattern }));
 }
 
 function idOf({ path, iteration }: ExecutionAt): string {

@@ -161,6 +161,87 @@ test("the state of every version is what an instance was at it, the latest is wh
   expect(latest.state.steps.pay.status).toBe("CANCELLED");
 });
 
+/** Nothing of it ends: a child, a task that nobody runs, and waits in items of a MAP that was passed before. */
+const fair = {
+  id: "fair",
+  steps: [
+    {
+      stepId: "both",
+      type: "PARALLEL",
+      branches: [
+        { name: "child", steps: [{ stepId: "sub", type: "SUB_WORKFLOW", workflowId: "booking" }] },
+        { name: "task", steps: [{ stepId: "unserved", type: "TASK", taskId: "unknown" }] },
+        {
+          name: "stalls",
+          steps: [
+            {
+              stepId: "stalls",
+              type: "MAP",
+              items: "${ variables.isOpen ? [1, 2] : [] }",
+              steps: [
+                {
+                  stepId: "offer",
+                  type: "EVENT_WAIT",
+                  mode: "ALL",
+                  events: [{ eventPattern: "bid" }, { eventPattern: "ask" }],
+                },
+              ],
+              transitions: {
+                conditions: [{ when: "variables.isOpen", to: "shut" }],
+                default: "unlock",
+              },
+            },
+            {
+              stepId: "unlock",
+              type: "SET",
+              variables: { isOpen: true },
+              transitions: { default: "stalls" },
+            },
+            { stepId: "shut", type: "SET", variables: { isOpen: false } },
+          ],
+        },
+      ],
+    },
+  ],
+};
+
+test("what is open at a version, and what was tried, is there as in the instance", async () => {
+  await api.call("PUT", "/v1/definitions/fair", fair);
+  const { body } = await api.call("POST", "/v1/instances", { workflowId: "fair", input: {} });
+  const waiting = await eventually("it waits for four events", async () => {
+    const { body: now } = await api.call("GET", `/v1/instances/${body.id}`);
+    return now.state.waitingFor.length === 4 ? now : undefined;
+  });
+  const before = (await ask(body.id, `state?version=${waiting.version}`)).body;
+  await api.call("POST", `/v1/instances/${body.id}/cancel`, {});
+  const { body: cancelled } = await api.call("GET", `/v1/instances/${body.id}?wait=20`);
+  const after = (await ask(body.id, "state")).body;
+
+  expect(comparable(before)).toEqual(comparable(waiting));
+  expect(comparable(after)).toEqual(comparable(cancelled));
+  const { steps } = before.state;
+  expect(steps).toMatchObject({
+    both: { status: "RUNNING" },
+    stalls: { executionId: "both.stalls.stalls#2" },
+  });
+  expect(after.state.steps).toMatchObject({ unserved: { status: "CANCELLED", attempts: 0 } });
+});
+
+function comparable({
+  state,
+}: {
+  state: { steps: object; waitingFor: Record<string, unknown>[] };
+}) {
+  const steps = Object.entries(state.steps).map(([name, { status, attempts, executionId }]) => [
+    name,
+    { status, attempts, executionId },
+  ]);
+  const waits = state.waitingFor.map(({ executionId, kind, eventPattern }) =>
+    [executionId, kind, eventPattern].join(" "),
+  );
+  return { steps: Object.fromEntries(steps), waits: waits.toSorted() };
+}
+
 test.each([
   ["0", 400, "INVALID_QUERY"],
   ["-1", 400, "INVALID_QUERY"],

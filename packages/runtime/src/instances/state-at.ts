@@ -1,6 +1,8 @@
-import { applyChanges, blankSnapshot, executionKey } from "@millrace/engine";
+import { applyChanges, attemptsMade, blankSnapshot, executionKey } from "@millrace/engine";
 import type {
+  Changes,
   Definition,
+  ExecutionRead,
   HistoryEntry,
   Snapshot,
   StepStatus,
@@ -18,7 +20,7 @@ export interface StateAt {
   /** When the version was committed. */
   readonly at: Date;
   readonly latestVersion: number;
-  /** In the order in which they began; compensation steps are among them. */
+  /** Of each step in the order in which they were entered; compensation steps are among them. */
   readonly executions: readonly ExecutionAt[];
 }
 
@@ -37,8 +39,8 @@ export interface ExecutionAt {
   readonly output: unknown;
   readonly since: Date;
   readonly completedAt: Date | null;
-  /** Of a wait, in force at this version. */
-  readonly pattern: string | null;
+  /** Of a wait: those of the events that have not come at this version. */
+  readonly patterns: readonly string[];
   /** Of a delay: its end. */
   readonly until: string | null;
 }
@@ -70,18 +72,18 @@ export async function stateAt(
     snapshot = applyChanges(snapshot, row.changes);
     at = row.at;
     for (const entry of row.entries) tell(told, entry, row.at);
+    tellOpened(told, row.changes, snapshot, row.at);
   }
   if (snapshot.version !== wanted) throw new VersionNotFoundError(instanceId, wanted);
 
   const { workflowId, workflowVersion } = current;
   const { definition } = await services.definitions.get(tenantId, workflowId, workflowVersion);
   const { executions: rows } = await loadReads(db, key, [{ kind: "all" }]);
-  const executions = [...told.values()].map((each) => {
-    const row = rows.get(executionKey(each.path, each.iteration));
-    // An output is written once, by the commit that completes the execution. It may fail in being left.
-    const isOver = each.status === "COMPLETED" || each.status === "FAILED";
-    return { ...each, output: isOver ? row?.output : undefined };
-  });
+  const rowOf = ({ path, iteration }: Telling) => rows.get(executionKey(path, iteration));
+  const entryOf = (each: Telling) => rowOf(each)?.entry ?? 0;
+  const executions = [...told.values()]
+    .toSorted((one, other) => entryOf(one) - entryOf(other))
+    .map((each) => withRow({ ...each, patterns: openPatterns(each, snapshot) }, rowOf(each)));
   return { snapshot, definition, at, latestVersion: current.version, executions };
 }
 
@@ -119,6 +121,42 @@ const statuses: Readonly<Record<string, StepStatus>> = {
 
 const settled: readonly StepStatus[] = ["COMPLETED", "FAILED", "SKIPPED", "CANCELLED"];
 
+/** What only the row knows, and does not change once it is settled. */
+function withRow(told: Telling, row: ExecutionRead | null | undefined): ExecutionAt {
+  const attempts = row && isSettled(told) ? attemptsMade(row.status, row.attempt) : told.attempts;
+  // An output is written once, by the commit that completes the execution. It may fail in being left.
+  const isOver = told.status === "COMPLETED" || told.status === "FAILED";
+  return { ...told, attempts, output: isOver ? row?.output : undefined };
+}
+
+function openPatterns({ path, iteration, patterns }: Telling, { live }: Snapshot) {
+  const { awaiting } = live[executionKey(path, iteration)] ?? {};
+  return awaiting === undefined ? patterns : patterns.filter((_, place) => place in awaiting);
+}
+
+function isSettled({ status }: Telling): boolean {
+  return settled.includes(status);
+}
+
+/** The audit has no entry for a PARALLEL or MAP that opens. */
+function tellOpened(told: Tellings, { live }: Changes, snapshot: Snapshot, at: Date): void {
+  for (const key of Object.keys(live?.set ?? {})) {
+    const execution = snapshot.live[key];
+    if (execution?.phase !== "OPEN" || told.has(key)) continue;
+    const { stepId, path, iteration } = execution;
+    const nothing = { error: null, completedAt: null, patterns: [], until: null };
+    told.set(key, {
+      stepId,
+      path,
+      iteration,
+      status: "RUNNING",
+      attempts: 1,
+      since: at,
+      ...nothing,
+    });
+  }
+}
+
 function tell(told: Tellings, entry: HistoryEntry, at: Date): void {
   const { type, stepId, path = stepId, iteration = 1 } = entry;
   const status = statuses[type];
@@ -131,12 +169,12 @@ function tell(told: Tellings, entry: HistoryEntry, at: Date): void {
     path,
     iteration,
     status,
-    // Of a retry the entry names the attempt that failed.
-    attempts: status === "SKIPPED" ? 0 : (data?.attempt ?? 1),
+    // Of a retry the entry names the attempt that failed, of a task that is handed out the next one.
+    attempts: (data?.attempt ?? 1) - (status === "PENDING" ? 1 : 0),
     error: data?.error ?? null,
     since: before?.since ?? at,
     completedAt: settled.includes(status) ? at : null,
-    pattern: data?.pattern ?? before?.pattern ?? null,
+    patterns: patternsOf(data) ?? before?.patterns ?? [],
     until: data?.until ?? before?.until ?? null,
   });
 }
@@ -147,7 +185,12 @@ type EntryData =
       readonly attempt?: number;
       readonly error?: WorkflowError;
       readonly pattern?: string;
+      readonly patterns?: readonly string[];
       readonly until?: string;
     }
   | null
   | undefined;
+
+function patternsOf(data: EntryData): readonly string[] | undefined {
+  return data?.patterns ?? (data?.pattern === undefined ? undefined : [data.pattern]);
+}
