@@ -1,6 +1,6 @@
 import type { Problem } from "@millrace/contract";
 import type { ErrorObject, ValidateFunction } from "ajv/dist/2020.js";
-import { openAjv } from "./ajv.ts";
+import { compileSchema } from "./ajv.ts";
 import { withinTime } from "./within-time.ts";
 
 /**
@@ -28,8 +28,10 @@ export function compileInputSchema({
 }): CheckInput {
   if (inputSchema === undefined || inputSchema === true) return () => [];
   // Stored by a release that did not refuse it, `$async` would have the answer come later.
-  const schema = typeof inputSchema === "object" ? { ...inputSchema, $async: false } : inputSchema;
-  const validate = openAjv().compile(schema as object | boolean);
+  const schema = (
+    typeof inputSchema === "object" ? { ...inputSchema, $async: false } : inputSchema
+  ) as object | boolean;
+  const validate = compileSchema(schema);
   const problems = mayTakeLong(inputSchema) ? problemsInTime : problemsOf;
   let first: ValidateFunction | undefined;
   return (input) => {
@@ -38,7 +40,7 @@ export function compileInputSchema({
     } catch (error) {
       if (!(error instanceof TypeError)) throw error;
       // With `allErrors`, Ajv 8.20 writes down what has been evaluated where there is nothing to write it in.
-      first ??= openAjv({ allErrors: false }).compile(schema as object | boolean);
+      first ??= compileSchema(schema, { allErrors: false });
       return problems(first, input);
     }
   };

@@ -1,7 +1,7 @@
 import type { Problem } from "@millrace/contract";
 import { below, valueAt } from "@millrace/engine";
 import type { ErrorObject } from "ajv/dist/2020.js";
-import { openAjv } from "./ajv.ts";
+import { ajvForSchema } from "./ajv.ts";
 import { compileInputSchema, mostViolations } from "./check-input.ts";
 import type { CheckInput } from "./check-input.ts";
 import { lackOfInput } from "./known-input.ts";
@@ -44,7 +44,7 @@ function readSchema(
     code: "BAD_SCHEMA",
     message,
   });
-  const ajv = openAjv();
+  const ajv = ajvForSchema(inputSchema);
   try {
     if (ajv.validateSchema(inputSchema) !== true) {
       return { problems: [...toldOf(ajv.errors ?? []), ...badPatterns(inputSchema)].map(bad) };
