@@ -219,6 +219,98 @@ test.concurrent("C16: steps that kill their workers are poisoned by their own de
   expect(alive(entriesOf(...innocents, ...killers))).toEqual([]);
 }, 240_000);
 
+test.concurrent("C16: an isolated task has a process for itself from its first run on: what kills it there touches nothing else of its worker, and it is carried on to, retried, undone with, cancelled and waited for as any other", async () => {
+  const { client, workers, queue, start, entriesOf, letterOf } = await open({
+    workers: 1,
+    env: { MILLRACE_CELLS: "2" },
+    takesDefaultQueue: true,
+  });
+  const step = { type: "TASK", taskId: "isolated", input: "input.orders", queue } as const;
+  const first = { ...step, stepId: "first", taskId: "witness", input: "input.first" };
+  const harm = { ...step, stepId: "harm", retry: { maxAttempts: 2, initialInterval: "PT0.1S" } };
+  await client.definitions.register({
+    id: "isolated",
+    steps: [{ ...first, transitions: { default: "harm" } }, harm],
+    compensationSteps: [
+      { stepId: "undo", compensationFor: "first", type: "TASK", taskId: "isolated" },
+    ],
+  });
+  await client.definitions.register({
+    id: "ordinary",
+    steps: [
+      { ...first, stepId: "one", transitions: { default: "two" } },
+      { ...first, stepId: "two", transitions: { default: "three" } },
+      { ...first, stepId: "three" },
+    ],
+  });
+  const isolated = (orders: JsonValue) => start({ first: {}, orders }, "isolated");
+  const ids: string[] = [];
+  const ran = () => entriesOf(...ids).filter(({ details }) => details["kind"] === "run");
+  const pidsOf = (step: string, ...of: readonly string[]) =>
+    ran()
+      .filter((run) => run.step === step && of.includes(run.instance))
+      .map(({ details }) => details["pid"]);
+  const end = (id: string) => client.instances.wait(id, { timeoutMs: 90_000 });
+  const [worker] = workers.stack.pids().worker;
+
+  // Both of its processes are taken, and one step waits for them.
+  const long = [await isolated({ ms: 60_000 }), await isolated({ ms: 60_000 })] as const;
+  ids.push(...long);
+  await eventually("both", () => pidsOf("harm", ...long).length === 2, { timeoutMs: 60_000 });
+  const retried = await isolated({ failures: 1 });
+  const why = await eventually("why it waits", async () => {
+    const { reasons } = await client.instances.why(retried);
+    return reasons.find(({ kind }) => kind === "QUEUED_ALONE");
+  });
+  const meanwhile = await start({ first: {} }, "ordinary");
+  const passing = await end(meanwhile);
+  const progress = (await client.instances.get(long[0])).state.steps["harm"]?.progress;
+  for (const id of long) await client.instances.cancel(id);
+  const killer = await isolated({ deaths: 100 });
+  const beside = await Promise.all(
+    [1, 2, 3].map(() => start({ first: { ms: 3_000 } }, "ordinary")),
+  );
+  ids.push(retried, meanwhile, killer, ...beside);
+  const [done, ...undone] = await Promise.all([retried, ...long].map(end));
+  const letter = await letterOf(killer);
+  const others = await Promise.all(beside.map(end));
+
+  expect(workers.stack.pids().worker).toEqual([worker]);
+  expect(why).toMatchObject({ deaths: 0, handOvers: 0, cells: 2, taken: 2, failure: null });
+  expect(why.message).toContain("in a process of its own, since its task is isolated.");
+  for (const { status, state } of [passing, ...others]) {
+    expect(status).toBe("COMPLETED");
+    for (const step of Object.values(state.steps)) expect(step.deliveries).toBe(1);
+  }
+  const shared = ran().filter(({ step }) => step !== "harm" && step !== "undo");
+  expect(shared).toHaveLength(4 + 3 * 4);
+  for (const { details } of shared) expect(details["pid"]).toBe(worker);
+  expect([...pidsOf("harm", ...ids), ...pidsOf("undo", ...ids)]).not.toContain(worker);
+  expect(letter.deliveries.map(({ exit }) => exit)).toEqual(Array(5).fill("SIGKILL"));
+  expect(pidsOf("harm", killer)).toEqual(letter.deliveries.map(({ pid }) => pid));
+  expect(done).toMatchObject({
+    status: "COMPLETED",
+    output: { pid: pidsOf("harm", retried)[1] },
+    state: { steps: { harm: { attempts: 2 } } },
+  });
+  // One that was idle by then.
+  expect(pidsOf("harm", ...long)).toContain(pidsOf("harm", retried)[0]);
+  expect(progress).toEqual({ pid: pidsOf("harm", long[0])[0] });
+  const logged = { workflow: "isolated", instanceId: long[0], msg: "an isolated task runs" };
+  const lines = workers
+    .logs()
+    .split("\n")
+    .filter((line) => line.includes(logged.msg));
+  expect(lines.map((line) => JSON.parse(line) as unknown)).toContainEqual(
+    expect.objectContaining(logged),
+  );
+  for (const each of undone) {
+    expect(each).toMatchObject({ status: "CANCELLED", compensation: { completed: ["undo"] } });
+  }
+  const aborted = entriesOf(...long).filter(({ details }) => details["kind"] === "aborted");
+  expect(aborted.map(({ step }) => step)).toEqual(["harm", "harm"]);
+}, 240_000);
+
 test.concurrent("C16: a step that runs alone outlives its worker's end, be it asked to or killed, and neither is a death of the step", async () => {
   const { client, workers, start, entriesOf } = await open({
     workers: 1,

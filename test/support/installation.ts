@@ -103,11 +103,7 @@ export async function openInstallation({
           redis.disconnect();
         }
       },
-      logs: () => {
-        const logsFolder = join(folder.path, "logs");
-        const read = (name: string) => readFileSync(join(logsFolder, name), "utf8");
-        return readdirSync(logsFolder).map(read).join("");
-      },
+      logs: () => logsIn(folder),
       environment: {
         ...environment,
         DATABASE_URL: databaseUrl,
@@ -123,12 +119,20 @@ export async function openInstallation({
   }
 }
 
+function logsIn({ path }: TemporaryFolder): string {
+  const logsFolder = join(path, "logs");
+  const read = (name: string) => readFileSync(join(logsFolder, name), "utf8");
+  return readdirSync(logsFolder).map(read).join("");
+}
+
 /** Workers of an installation that take from a queue of their own, so that they can be harmed by themselves. */
 export interface OwnWorkers {
   readonly queue: string;
   readonly stack: Stack;
   /** What happened to them, oldest first. */
   readonly events: readonly StackEvent[];
+  /** What they have logged so far. */
+  logs(): string;
   close(): Promise<void>;
 }
 
@@ -164,7 +168,7 @@ export async function openOwnWorkers(
     await stack.close();
     await folder.remove();
   };
-  return { queue, stack, events, close };
+  return { queue, stack, events, logs: () => logsIn(folder), close };
 }
 
 /** Under a name by which it is not taken for a leftover. */

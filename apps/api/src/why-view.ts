@@ -283,7 +283,8 @@ function aloneText(reason: ReasonOf<"QUEUED_ALONE">): string {
 function suspicionOf({ deaths, handOvers }: ReasonOf<"QUEUED_ALONE">): string {
   const died = `${deaths} of its runs have come to no end, as they do when workers die under it`;
   const ended = `its workers were asked to end soon after it had begun, ${handOvers} times in a row`;
-  return deaths < leastOfSuspects.lapses ? ended : died;
+  if (deaths >= leastOfSuspects.lapses) return died;
+  return handOvers >= leastOfSuspects.handOvers ? ended : "its task is isolated";
 }
 
 function areOf(count: number): string {

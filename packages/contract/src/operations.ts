@@ -97,7 +97,10 @@ export const QueueView = z
         prioritized: z.int(),
         isolated: z
           .int()
-          .meta({ description: "those of steps that run alone, since workers died under them" }),
+          .meta({
+            description:
+              "those of steps that run alone: their task is isolated, or workers died under them",
+          }),
       })
       .nullable()
       .meta({ description: "of all tenants; null while the queue's server does not answer" }),

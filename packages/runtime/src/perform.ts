@@ -100,13 +100,13 @@ export function isSuspect({ lapses, handOvers }: Pick<DueStep, "lapses" | "handO
 /**
  * Jobs for executions that have none any more, or go to another worker. Nobody else adds jobs for an
  * execution that workers have died under. A retry that is due goes beside the job that waits for its time,
- * by the clock of the host which added it.
+ * by the clock of the host which added it. One that is set aside goes where suspects go.
  *
  * @returns How many were added.
  */
 export async function enqueueDue(
   services: Services,
-  steps: readonly (DueStep & { readonly isRetry?: boolean })[],
+  steps: readonly (DueStep & { readonly isRetry?: boolean; readonly isSetAside?: boolean })[],
 ): Promise<number> {
   const jobs = steps.map((step) => {
     const {
@@ -123,7 +123,7 @@ export async function enqueueDue(
     } = step;
     const job = { tenantId, instanceId, path, iteration, attempt, fence, taskId };
     const common = { queue, priority, delayMs: 0 };
-    return isSuspect(step)
+    return isSuspect(step) || step.isSetAside === true
       ? { ...common, job: { ...job, lapses }, isolated: true }
       : { ...common, job, isDue: step.isRetry === true };
   });

@@ -29,6 +29,15 @@ export interface Task<Input = unknown, Output = unknown> {
   readonly timeout?: string | undefined;
   readonly heartbeatTimeout?: string | undefined;
   readonly queue?: string | undefined;
+  /**
+   * Each run has a process for itself, from the first one on, so that whatever ends it, a crash of a native
+   * library or memory that runs out say, ends nothing else; after five such ends the step is POISONED, as ever.
+   * For what may do so: a run waits for one of the worker's `MILLRACE_CELLS` such processes, which takes half a
+   * second of CPU to start and 150 MB, is used again by the next run, and ends after 2 s without one. Nothing
+   * that a run leaves in memory can be relied on in the next. A worker that shares its process with other
+   * code starts none: it says so, and runs the task in its own, one at a time. False when absent.
+   */
+  readonly isolated?: boolean | undefined;
   /** The result must have a JSON form; `undefined` is kept as null. */
   run(context: TaskContext, input: Input): Output | Promise<Output>;
 }
@@ -54,11 +63,13 @@ export function isTask(value: unknown): value is Task {
 /** Why a value is no task, in words for its author; `undefined` when it is one. */
 export function taskFault(value: unknown): string | undefined {
   if (typeof value !== "object" || value === null) return "a task is an object { id, run }";
-  const { id, run, input, output, retry } = value as Partial<Record<keyof Task, unknown>>;
+  const { id, run, input, output, retry, isolated } = value as Partial<Record<keyof Task, unknown>>;
   if (typeof id !== "string" || id === "") return 'a task has a non-empty string "id"';
   if (typeof run !== "function") return `task ${id}: "run" must be a function`;
   if (!isSchema(input)) return `task ${id}: "input" must be a schema with a safeParse method`;
   if (!isSchema(output)) return `task ${id}: "output" must be a schema with a safeParse method`;
+  if (isolated !== undefined && typeof isolated !== "boolean")
+    return `task ${id}: "isolated" must be true or false`;
   const problems = retry === undefined ? [] : (parseWith(RetryDocument, retry).problems ?? []);
   if (problems.length === 0) return undefined;
   const faults = problems.map(({ path, message }) => `"retry${path}": ${message}`);

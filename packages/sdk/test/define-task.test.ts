@@ -50,6 +50,7 @@ describe("defineTask", () => {
     [{ id: "t" }, 'task t: "run" must be a function'],
     [{ id: "t", run, input: {} }, 'task t: "input" must be a schema with a safeParse method'],
     [{ id: "t", run, output: 1 }, 'task t: "output" must be a schema with a safeParse method'],
+    [{ id: "t", run, isolated: "yes" }, 'task t: "isolated" must be true or false'],
     [{ id: "t", run, retry: 5 }, 'task t: "retry": expected an object, got the number 5'],
     [
       { id: "t", run, retry: { maxAttempts: "many", maxAttempt: 1 } },

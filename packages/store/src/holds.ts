@@ -143,6 +143,31 @@ const block = prepared(
   returning looks`,
 );
 
+/** How a step is marked that is to run alone since its task asks for it. */
+export const isolatedMark = "isolated";
+
+/**
+ * Marks a step that waits for a worker as one that is to run alone, for people to see. Where it says
+ * already of what its last run came to nothing, it goes on saying that.
+ *
+ * @returns What its job needs; undefined where it does not wait any more.
+ */
+export async function setAside(db: Db, step: StepAttempt): Promise<DueStep | undefined> {
+  const { tenantId, instanceId, path, iteration, attempt, fence } = step;
+  const values = [tenantId, instanceId, path, iteration, attempt, fence];
+  const [row] = await run<DueRow>(db, aside, values);
+  return row && dueStepOf(row);
+}
+
+const aside = prepared(
+  "set_aside",
+  `update step_executions s
+  set blocked = coalesce(case when s.blocked not like 'task:%' then s.blocked end, '${isolatedMark}')
+  where s.tenant_id = $1 and s.instance_id = $2 and s.path = $3 and s.iteration = $4
+    and s.attempt = $5 and s.fence = $6 and s.status in ('PENDING', 'RETRYING') and not s.held
+  returning ${dueColumns}`,
+);
+
 /** Makes the steps due that wait for one of these tasks. */
 export async function unblockSteps(db: Db, tasks: readonly string[]): Promise<number> {
   const reasons = tasks.map((task) => `task:${task}`);

@@ -1,6 +1,14 @@
 export { beatThread, openBeat, signOf, staleBeatMs } from "./beat.ts";
 export type { BeatConnection, BeatThreadData, StepRun } from "./beat.ts";
-export { blockStep, lostHolds, recordProgress, releaseSteps, unblockSteps } from "./holds.ts";
+export {
+  blockStep,
+  isolatedMark,
+  lostHolds,
+  recordProgress,
+  releaseSteps,
+  setAside,
+  unblockSteps,
+} from "./holds.ts";
 export type { HeldStep, StepAttempt } from "./holds.ts";
 export { childrenOf, placeName } from "./child-links.ts";
 export { deleteChildSignals, loadChildSignals, takeChildSignals } from "./child-signals.ts";

@@ -197,7 +197,7 @@ const live = prepared(
   order by started_at, id`,
 );
 
-/** A step that live workers run alone. */
+/** A step that live workers run alone: a suspect, or any that runs in a cell, which serves no queue. */
 export interface Suspect {
   readonly tenantId: string;
   readonly instanceId: string;
@@ -232,7 +232,7 @@ const suspects = prepared(
   `select s.tenant_id, s.instance_id, s.step_id, s.queue
   from workers w join step_executions s on s.worker_id = w.id and s.status = 'RUNNING'
   where w.beat_at > clock_timestamp() - interval '${staleBeatMs} ms' and w.exit is null
-    and (s.lapses >= $1 or s.hand_overs >= $2)
+    and (s.lapses >= $1 or s.hand_overs >= $2 or w.queues = '{}')
   order by s.started_at, s.instance_id
   limit $3`,
 );

@@ -48,6 +48,16 @@ async function ask(id: string): Promise<WhyView> {
 const publish = async (pattern: string, payload: object) =>
   (await api.call("POST", "/v1/events", { pattern, payload })).body;
 
+test("an isolated task runs in the process of a worker that shares it with others", async () => {
+  const step = { stepId: "own", type: "TASK", taskId: "own_process" };
+  await api.call("POST", "/v1/definitions", { id: "shared", steps: [step] });
+
+  const { body } = await api.call("POST", "/v1/instances", { workflowId: "shared" });
+  const ended = await api.call("GET", `/v1/instances/${body.id}?wait=30`);
+
+  expect(ended.body).toMatchObject({ status: "COMPLETED", output: process.pid });
+});
+
 test("a task that no live worker knows", async () => {
   const step = { stepId: "odd", type: "TASK", taskId: "nobody_knows" };
 

@@ -17,6 +17,7 @@ import {
   recordProgress,
   registerWorker,
   releaseSteps,
+  setAside,
   takeDueSteps,
   takeLapsedSteps,
   unblockSteps,
@@ -372,6 +373,28 @@ test("a step of an unknown task stays, says why, and is due when a worker knows 
   const [claimed] = await claimSteps(db, [request]);
   expect(claimed).toBeDefined();
   expect(await rowOf(snapshot)).toMatchObject({ blocked: null });
+});
+
+test("a step is set aside as long as it waits, and goes on saying what its last run came to nothing of", async () => {
+  const { db } = database;
+  const snapshot = await create(db);
+  const request = claimRequest(snapshot, workerId());
+
+  await blockStep(db, request, "task:noop");
+  const aside = await setAside(db, request);
+  const marked = await rowOf(snapshot);
+  await blockStep(db, request, "cell:no memory");
+  await setAside(db, request);
+  const failed = await rowOf(snapshot);
+  const stale = await setAside(db, { ...request, fence: 7 });
+  await claimSteps(db, [request]);
+
+  expect(aside).toMatchObject({ taskId: "noop", queue: "default", lapses: 0, fence: 0 });
+  expect(marked).toMatchObject({ status: "PENDING", blocked: "isolated" });
+  expect(failed).toMatchObject({ blocked: "cell:no memory" });
+  expect(stale).toBeUndefined();
+  expect(await setAside(db, request)).toBeUndefined();
+  expect(await rowOf(snapshot)).toMatchObject({ status: "RUNNING", blocked: null });
 });
 
 test("a step that others got who do not know its task is looked for within seconds while somebody does", async () => {

@@ -1,5 +1,6 @@
 import type { Evidence, Finding, StepEvidence } from "@millrace/engine";
 import { stepJobId, type StepJob } from "@millrace/queue";
+import { isolatedMark } from "@millrace/store";
 import type { Key } from "@millrace/store";
 import type { Services } from "../services.ts";
 
@@ -44,7 +45,8 @@ function awaitsJob(step: StepEvidence, now: Date): boolean {
   const { status, held, blocked, lookAt, retryAt, createdAt } = step;
   const since = (retryAt ?? createdAt).getTime();
   const isReady = status === "PENDING" || status === "RETRYING";
-  return isReady && !held && blocked === null && lookAt !== null && now.getTime() - since > addedMs;
+  const isTaken = blocked !== null && blocked !== isolatedMark;
+  return isReady && !held && !isTaken && lookAt !== null && now.getTime() - since > addedMs;
 }
 
 function jobOf({ tenantId, instanceId }: Key, step: StepEvidence): StepJob {

@@ -91,7 +91,7 @@ export type Reason =
       readonly until: Date | null;
     } & AtStep)
   | ({
-      /** Workers have died or ended under it, so that it waits for a process of its own. */
+      /** Workers have died or ended under it, or its task is isolated, so that it waits for a process of its own. */
       readonly kind: "QUEUED_ALONE";
       readonly taskId: string;
       readonly queue: string;

@@ -1,4 +1,4 @@
-import { failedRun } from "@millrace/store";
+import { failedRun, isolatedMark } from "@millrace/store";
 import type { InstanceRead, LiveWorker, StepRead, Suspect } from "@millrace/store";
 import { isSuspect } from "../perform.ts";
 import { failedCell } from "../worker/cells.ts";
@@ -39,9 +39,17 @@ export function stepReason(
   return isQueued ? pendingReason(step, taskId, read, surroundings) : undefined;
 }
 
-/** Whether workers have died or ended under it, so that it waits for a process of its own. */
+/**
+ * Whether it waits for a process of its own: workers have died or ended under it, or a worker that has had it
+ * knows its task as isolated.
+ */
 export function waitsAlone(step: StepRead): boolean {
-  return step.status === "PENDING" && isSuspect(step);
+  const { status, blocked } = step;
+  return (status === "PENDING" && isSuspect(step)) || isAside(blocked);
+}
+
+function isAside(blocked: string | null): boolean {
+  return blocked === isolatedMark || blocked?.startsWith(failedCell) === true;
 }
 
 function childReason(step: StepRead, read: InstanceRead): Reason | undefined {

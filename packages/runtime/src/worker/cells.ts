@@ -16,7 +16,8 @@ import type { CellProcess, CellProgram } from "./cell-process.ts";
 
 /**
  * Processes of this worker in which suspects run, one at a time each (decision 0015): steps under which
- * workers have died before. Whatever one of them does to its process, nobody else is in it.
+ * workers have died before; and those of isolated tasks, from their first run on (decision 0021). Whatever
+ * one of them does to its process, nobody else is in it.
  *
  * ```
  *   worker                       cell

@@ -14,7 +14,8 @@ export interface NextStep {
 
 /**
  * The steps that follow from a decision and that this worker may run itself, at once, without a job
- * (DESIGN, Carry-on): it knows the task, serves the queue and need not wait.
+ * (DESIGN, Carry-on): it knows the task, which does not ask for a process of its own, serves the queue and need
+ * not wait.
  *
  * @param carriers Ids of the jobs under which chains travel: one step at most for each, in order.
  */
@@ -36,7 +37,8 @@ export function nextSteps(
       (inserted) => inserted.path === path && inserted.iteration === iteration,
     );
     const call = row && callOf(definition, row.stepId);
-    if (!known || !call || !row || !queues.includes(command.queue)) continue;
+    if (!known || known.isIsolated || !call || !row) continue;
+    if (!queues.includes(command.queue)) continue;
     const { timeoutMs, heartbeatTimeoutMs, retry } = known;
     const limits = { timeoutMs, heartbeatTimeoutMs, retry: retry as Carry["retry"] };
     const step = claimedStepOf(row, command, carrier);

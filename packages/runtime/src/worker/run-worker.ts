@@ -9,6 +9,7 @@ import {
   lookAtOnce,
   registerWorker,
   releaseSteps,
+  setAside,
   unblockSteps,
 } from "@millrace/store";
 import type { Claimed, ClaimRequest } from "@millrace/store";
@@ -26,6 +27,7 @@ import { takeFromKeeper } from "./cell.ts";
 import type { Keeper } from "./cell.ts";
 import type { CellProgram } from "./cell-process.ts";
 import { availableBytes, cellsFor, openCells } from "./cells.ts";
+import type { Cells } from "./cells.ts";
 import { giveUp } from "./give-up.ts";
 import { heldStepOf } from "./held.ts";
 import type { Held } from "./held.ts";
@@ -46,8 +48,8 @@ export interface WorkerOptions {
   /** Milliseconds that running steps get at shutdown before they are handed back. */
   readonly graceMs: number;
   /**
-   * So that suspects run in processes of their own (cells.ts). Absent where the process is not the worker's
-   * alone: they run in it, one at a time.
+   * So that suspects and isolated tasks run in processes of their own (cells.ts). Absent where the process is
+   * not the worker's alone: they run in it, one at a time.
    */
   readonly program?: CellProgram;
   /** Such processes that it has at a time for each of its queues; as the memory allows when absent. */
@@ -119,7 +121,10 @@ export async function runWorker(
 
   const cells = program === undefined ? undefined : openCells(services, { program, graceMs });
   const runHere = guarded(services, (job: StepJob, jobId) => runStep(worker, claim, job, jobId));
-  const runAlone = cells === undefined ? runHere : guarded(services, cells.run);
+  const runAlone = cells === undefined ? runHere : guarded(services, runIn(worker, cells));
+  const runShared: Handler<StepJob> = (job, jobId) =>
+    isIsolated(worker, job) ? passOn(job, jobId) : runHere(job, jobId);
+  const passOn = guarded(services, (job: StepJob) => sendToCells(services, job));
   const advance = guarded(services, (job: AdvanceJob, jobId) =>
     advanceInstance(worker, job, jobId),
   );
@@ -127,7 +132,7 @@ export async function runWorker(
     ? [takeFromKeeper(keeper, worker, runHere)]
     : [
         ...queues.flatMap((name) => [
-          queue.consumeSteps(name, { concurrency }, runHere),
+          queue.consumeSteps(name, { concurrency }, runShared),
           queue.consumeSteps(name, { concurrency: worker.cells, isolated: true }, runAlone),
         ]),
         queue.consumeAdvance({ concurrency }, advance),
@@ -136,6 +141,7 @@ export async function runWorker(
     { workerId: worker.id, tasks: [...registry.keys()], queues, concurrency },
     "worker started",
   );
+  if (program === undefined && keeper === undefined) tellWhatIsNotIsolated(worker);
 
   return {
     get id() {
@@ -205,6 +211,41 @@ function groupedClaim({ database }: Services): Claim {
   );
 }
 
+function isIsolated({ registry }: WorkerState, { taskId }: StepJob): boolean {
+  return registry.get(taskId)?.isIsolated === true;
+}
+
+/**
+ * To the queue of those that run alone, beside the one it came by: whichever worker has a cell free takes it
+ * from there. Nobody has claimed it, so that this costs one small statement and a job.
+ */
+async function sendToCells(services: Services, job: StepJob): Promise<void> {
+  const { database, log } = services;
+  const step = await persistently(log, () => setAside(database.db, job));
+  if (step !== undefined) await enqueueDue(services, [{ ...step, isSetAside: true }]);
+}
+
+/** No process is started for a task that it would not know either. */
+function runIn(worker: WorkerState, cells: Cells): Handler<StepJob> {
+  return (job, jobId) =>
+    worker.registry.has(job.taskId) ? cells.run(job, jobId) : leaveUnknown(worker, job);
+}
+
+async function leaveUnknown({ services }: WorkerState, job: StepJob): Promise<void> {
+  await blockStep(services.database.db, job, `task:${job.taskId}`);
+  services.log.warn({ taskId: job.taskId, instanceId: job.instanceId }, "no such task here");
+}
+
+/** Who embeds a worker in a program of theirs is to know what they do not get. */
+function tellWhatIsNotIsolated({ registry, services }: WorkerState): void {
+  const tasks = [...registry].flatMap(([id, { isIsolated: asks }]) => (asks ? id : []));
+  if (tasks.length === 0) return;
+  services.log.warn(
+    { tasks },
+    "isolated tasks run in this process, one at a time, and take along what runs beside them when they end it: only a worker that was started by itself (millrace worker) can start processes for them",
+  );
+}
+
 /** Claims the step: from then on its row says who holds it, and the job may end. */
 async function runStep(
   worker: WorkerState,
@@ -214,11 +255,7 @@ async function runStep(
 ): Promise<Running | void> {
   const { services, registry } = worker;
   const known = registry.get(job.taskId);
-  if (known === undefined) {
-    await blockStep(services.database.db, job, `task:${job.taskId}`);
-    services.log.warn({ taskId: job.taskId, instanceId: job.instanceId }, "no such task here");
-    return;
-  }
+  if (known === undefined) return leaveUnknown(worker, job);
   if (worker.closing) {
     await lookAtOnce(services.database.db, job);
     return;

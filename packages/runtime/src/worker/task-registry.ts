@@ -10,6 +10,8 @@ export interface KnownTask {
   readonly timeoutMs: number | null;
   readonly heartbeatTimeoutMs: number | null;
   readonly retry: Partial<RetryPolicy> | null;
+  /** Whether each of its runs is to have a process for itself. */
+  readonly isIsolated: boolean;
 }
 
 export type TaskRegistry = ReadonlyMap<string, KnownTask>;
@@ -42,6 +44,7 @@ function knownTask(task: Task): KnownTask {
     timeoutMs: durationOf("timeout", task.timeout),
     heartbeatTimeoutMs: durationOf("heartbeatTimeout", task.heartbeatTimeout),
     retry: task.retry === undefined ? null : retryOf(task.retry),
+    isIsolated: task.isolated === true,
   };
 }
 
