@@ -46,13 +46,9 @@ export const StepView = z
       .meta({ description: "runs of this attempt, those cut short by a death included" }),
     completionNumber: z.int().nullable().optional().meta({ description: "order of completion" }),
     nextAttemptAt: Timestamp.nullable().optional(),
-    blocked: z
-      .string()
-      .nullable()
-      .optional()
-      .meta({
-        description: "why no worker has taken it yet; isolated: it waits for a process of its own",
-      }),
+    blocked: z.string().nullable().optional().meta({
+      description: "why no worker has taken it yet; isolated: it waits for a process of its own",
+    }),
     progress: Json.optional().meta({ description: "what the task last reported" }),
     workerId: z.string().nullable().optional(),
     childId: InstanceId.optional().meta({

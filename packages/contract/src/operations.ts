@@ -95,12 +95,10 @@ export const QueueView = z
         active: z.int(),
         delayed: z.int(),
         prioritized: z.int(),
-        isolated: z
-          .int()
-          .meta({
-            description:
-              "those of steps that run alone: their task is isolated, or workers died under them",
-          }),
+        isolated: z.int().meta({
+          description:
+            "those of steps that run alone: their task is isolated, or workers died under them",
+        }),
       })
       .nullable()
       .meta({ description: "of all tenants; null while the queue's server does not answer" }),
