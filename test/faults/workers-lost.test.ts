@@ -225,9 +225,9 @@ test.concurrent("C16: an isolated task has a process for itself from its first r
     env: { MILLRACE_CELLS: "2" },
     takesDefaultQueue: true,
   });
-  const step = { type: "TASK", taskId: "isolated", input: "input.orders", queue } as const;
-  const first = { ...step, stepId: "first", taskId: "witness", input: "input.first" };
-  const harm = { ...step, stepId: "harm", retry: { maxAttempts: 2, initialInterval: "PT0.1S" } };
+  const alone = { type: "TASK", taskId: "isolated", input: "input.orders", queue } as const;
+  const first = { ...alone, stepId: "first", taskId: "witness", input: "input.first" };
+  const harm = { ...alone, stepId: "harm", retry: { maxAttempts: 2, initialInterval: "PT0.1S" } };
   await client.definitions.register({
     id: "isolated",
     steps: [{ ...first, transitions: { default: "harm" } }, harm],
