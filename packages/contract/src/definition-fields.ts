@@ -90,7 +90,10 @@ export const fieldTexts: Readonly<Record<string, FieldText>> = {
   conditions: field("Ways to go; the first one that is true is taken."),
   when: field(expression, "input.amount >= 1000"),
   to: field("The step to go to, of the same list.", "ship_order"),
-  errors: field("Names of errors; TIMEOUT for a timeout, * for any.", ["CardDeclined"]),
+  errors: field(
+    "Types or kinds of errors: TIMEOUT for a timeout, EXPRESSION for a value that fails, * for any.",
+    ["CardDeclined"],
+  ),
 
   taskId: field("The task that a worker runs.", "payment_task"),
   input: field(`${withExpressions} Or one expression. Default: the instance's input.`, {

@@ -6,8 +6,13 @@ export const DEFINITION_ID_PATTERN = /^[A-Za-z][A-Za-z0-9_.-]{0,127}$/;
 /** The id of a step, a compensation step or a branch; none that no expression could read. */
 export const STEP_ID_PATTERN =
   /^(?!(?:__proto__|prototype|constructor)$)[A-Za-z_][A-Za-z0-9_-]{0,127}$/;
+/** Words that an expression, which is JavaScript, reads as something else than a name. */
+const RESERVED_WORDS =
+  "break case catch class const continue debugger default delete do else enum export extends false finally for function if implements import in instanceof interface let new null package private protected public return static super switch this throw true try typeof undefined var void while with yield await";
 /** A name that an expression can use as a root. */
-const ROOT_NAME_PATTERN = /^(?!(?:__proto__|prototype|constructor)$)[A-Za-z_][A-Za-z0-9_]{0,127}$/;
+const ROOT_NAME_PATTERN = new RegExp(
+  `^(?!(?:__proto__|prototype|constructor|${RESERVED_WORDS.replaceAll(" ", "|")})$)[A-Za-z_][A-Za-z0-9_]{0,127}$`,
+);
 const UUID_PATTERN = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 
 export const DefinitionId = z.string().regex(DEFINITION_ID_PATTERN, {
@@ -42,7 +47,7 @@ export const StepPath = z
 
 export const RootName = z.string().regex(ROOT_NAME_PATTERN, {
   error:
-    "must begin with a letter or _, then at most 127 letters, digits and _, and be no name that expressions refuse",
+    "must begin with a letter or _, then at most 127 letters, digits and _, and be no name that expressions refuse and no word of JavaScript",
 });
 
 /** Ids are given out in lower case; a UUID in upper case is the same one. */

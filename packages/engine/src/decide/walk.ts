@@ -153,9 +153,9 @@ function routeError(
 
 export function routeOf(
   { onError }: Step,
-  { type }: WorkflowError,
+  { type, kind }: WorkflowError,
 ): Step["onError"][number] | undefined {
-  return onError.find(({ errors }) => errors.includes(type) || errors.includes("*"));
+  return onError.find(({ errors }) => [type, kind, "*"].some((name) => errors.includes(name)));
 }
 
 /** Goes through one step: enters it, and leaves it where it is done at once. */

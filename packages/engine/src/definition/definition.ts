@@ -62,7 +62,7 @@ export interface Transitions {
 }
 
 export interface ErrorRoute {
-  /** Error names, or "*". */
+  /** Types or kinds of errors, or "*". */
   readonly errors: readonly string[];
   readonly to: string;
 }

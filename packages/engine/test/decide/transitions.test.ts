@@ -79,11 +79,15 @@ describe("transitions", () => {
     });
   });
 
-  test("its error goes through onError, where it can be read", () => {
+  test.each([
+    ["anything", "*"],
+    ["its kind", "EXPRESSION"],
+    ["its type", "BAD_ARGUMENT"],
+  ])("its error goes through onError for %s, where it can be read", (_, name) => {
     const simulation = simulate(
       define({
         steps: [
-          { stepId: "a", transitions: failing, onError: [{ errors: ["*"], to: "c" }] },
+          { stepId: "a", transitions: failing, onError: [{ errors: [name], to: "c" }] },
           { stepId: "b" },
           { stepId: "c", input: "${ steps.a.error.kind }" },
         ],
