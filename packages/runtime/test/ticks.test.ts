@@ -138,7 +138,7 @@ function lookAtEachMinute(
 ): readonly number[] {
   const matches = (wall: number) =>
     inHours.has(new Date(wall).getUTCHours()) && inMinutes.has(new Date(wall).getUTCMinutes());
-  const shown = new Set<number>();
+  const seen = new Set<number>();
   const found = new Set<number>();
   let last: number | undefined;
   // Two days more before, for what a change makes double or late.
@@ -149,21 +149,28 @@ function lookAtEachMinute(
         if (matches(left)) found.add(ms + (left - last - minute));
       }
     }
-    if (matches(wall) && (duplicate === "BOTH" || !shown.has(wall))) found.add(ms);
-    shown.add(wall);
+    if (matches(wall) && (duplicate === "BOTH" || !seen.has(wall))) found.add(ms);
+    seen.add(wall);
     last = wall;
   }
   return [...found].filter((ms) => ms > from && ms <= to).toSorted((a, b) => a - b);
 }
 
 const formats = new Map<string, Intl.DateTimeFormat>();
+/** The minutes around a change are looked at for every rule, and to ask takes longer than all else. */
+const shown = new Map<string, number>();
 
 function shownAt(zone: string, ms: number): number {
+  const key = `${zone} ${ms}`;
+  const known = shown.get(key);
+  if (known !== undefined) return known;
   const format =
     formats.get(zone) ??
     new Intl.DateTimeFormat("sv-SE", { timeZone: zone, dateStyle: "short", timeStyle: "short" });
   formats.set(zone, format);
-  return Date.parse(`${format.format(ms).replace(" ", "T")}:00Z`);
+  const wall = Date.parse(`${format.format(ms).replace(" ", "T")}:00Z`);
+  shown.set(key, wall);
+  return wall;
 }
 
 test("ticks come in order, each later than the last, and asking from any time gives the same ones", () => {

@@ -35,7 +35,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 // What the scheduler asks once a second costs next to nothing when there is nothing to do, however much
 // is stored: each question has an index that holds only rows of its kind.
 
-const settled = 100_000;
+const settled = 30_000;
 let database: TestDatabase;
 /** One connection: its prepared statements are the ones that are explained. */
 let handle: DatabaseHandle;
