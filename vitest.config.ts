@@ -21,11 +21,28 @@ const pureChaos = [
   "test/chaos/forged/*.test.ts",
 ];
 
+/** Unit tests that compute for longest, most of them properties of random definitions. */
+const properties = [
+  "packages/engine/test/model.test.ts",
+  "packages/engine/test/definition/{checked-runs,hostile,validate}.test.ts",
+  "packages/expressions/test/inspect.test.ts",
+  "packages/input-schema/test/{known-input,schema-fits}.test.ts",
+];
+
 /** Faults that are mostly waited for. */
 const faultsBesideOthers = ["test/faults/workers-lost.test.ts", "test/faults/suspects.test.ts"];
 
-/** Each a fault at a certain moment, which asks for some quiet: two files at a time, after all others. */
-const lastOfAll = { maxWorkers: 2, sequence: { groupOrder: 1 } };
+/**
+ * After all others, three files at a time: faults at certain moments, which ask for some quiet and wait half of
+ * their time, and beside them, at a lower priority, what only computes.
+ */
+const lastOfAll = { maxWorkers: 3, sequence: { groupOrder: 1 } };
+
+const pure = {
+  // Nothing here keeps state in its modules, and loading them anew takes longer than the tests.
+  isolate: false,
+  setupFiles: ["test/support/seed.ts"],
+};
 
 export default defineConfig({
   resolve: { conditions },
@@ -45,15 +62,26 @@ export default defineConfig({
           name: "unit",
           // On a busy machine a property of many runs takes its time; none of them times anything.
           testTimeout: 60_000,
-          // Nothing here keeps state in its modules, and loading them anew takes longer than the tests.
-          isolate: false,
-          setupFiles: ["test/support/seed.ts"],
+          ...pure,
           include: [
             "packages/*/test/**/*.test.ts",
             "apps/*/test/**/*.test.ts",
             "test/architecture/**/*.test.ts",
             ...pureChaos,
           ],
+          exclude: properties,
+        },
+      },
+      {
+        extends: true,
+        test: {
+          name: "properties",
+          // It gets what the faults leave.
+          testTimeout: 300_000,
+          ...pure,
+          setupFiles: [...pure.setupFiles, "test/support/give-way.ts"],
+          include: properties,
+          ...lastOfAll,
         },
       },
       {

@@ -2,7 +2,8 @@ import { BaseSequencer, type TestSpecification } from "vitest/node";
 
 /**
  * The files that take longest begin first: one that begins last is waited for with nothing else to do.
- * Otherwise Vitest goes by the last run, of which a fresh clone has none, and then by size.
+ * Of the last ones, faults take turns with what computes, so that there is seldom more than one beside
+ * the chaos run. Otherwise Vitest goes by the last run, of which a fresh clone has none, and then by size.
  */
 const longest = [
   "test/faults/workers-lost.test.ts",
@@ -14,7 +15,13 @@ const longest = [
   "test/e2e/cli-commands.test.ts",
   "test/chaos/run.test.ts",
   "test/faults/redis-faults.test.ts",
+  "engine/test/model.test.ts",
   "test/faults/stood-still.test.ts",
+  "engine/test/definition/checked-runs.test.ts",
+  "test/faults/postgres-faults.test.ts",
+  "engine/test/definition/hostile.test.ts",
+  "engine/test/definition/validate.test.ts",
+  "test/faults/worker-stopped.test.ts",
 ];
 
 /** So many of them begin before the unit tests: it mostly waits, and leaves a core to what computes. */
