@@ -11,3 +11,5 @@ parentPort?.on("message", ({ document, version, scenario, calendars }: Simulatio
   const known = new Map(compiled.map((calendar) => [calendar.id, calendar]));
   parentPort?.postMessage(simulate(compileDefinition(document, version), scenario, known));
 });
+
+parentPort?.postMessage("loaded");

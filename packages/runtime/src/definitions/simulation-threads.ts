@@ -36,7 +36,8 @@ export function openSimulationThreads(): SimulationThreads {
   const all = new Set<Worker>();
   const idle = new Map<Worker, NodeJS.Timeout>();
 
-  function open(): Worker {
+  /** Undefined where it ends before it has loaded: that takes its time, and is no part of a simulation. */
+  async function open(): Promise<Worker | undefined> {
     const thread = new Worker(program, {
       resourceLimits: { maxOldGenerationSizeMb: simulationBounds.mb },
       // Not this process's conditions: in tests they resolve packages to sources, which Node cannot run.
@@ -47,10 +48,11 @@ export function openSimulationThreads(): SimulationThreads {
       all.delete(thread);
       idle.delete(thread);
     });
-    return thread;
+    const [loaded] = await Promise.race([once(thread, "message"), once(thread, "exit")]);
+    return loaded === "loaded" ? thread : undefined;
   }
 
-  function take(): Worker {
+  async function take(): Promise<Worker | undefined> {
     const [resting] = idle.keys();
     if (resting === undefined) return open();
     clearTimeout(idle.get(resting));
@@ -68,7 +70,8 @@ export function openSimulationThreads(): SimulationThreads {
 
   return {
     async run(plan) {
-      const thread = take();
+      const thread = await take();
+      if (thread === undefined) return undefined;
       const timer = setTimeout(() => void thread.terminate(), simulationBounds.ms);
       const result = await answerOf(thread, plan).finally(() => clearTimeout(timer));
       if (result !== undefined) rest(thread);
