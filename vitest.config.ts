@@ -51,9 +51,9 @@ export default defineConfig({
     __vitest__: { resolve: { conditions: nodeConditions, noExternal: [/^@millrace\//] } },
   },
   test: {
-    // On two cores one more than there are, since some of them wait: nine minutes and a half become eight.
+    // On two cores twice as many as there are: those that need services wait for a third of their time.
     // What happens at a certain moment asks for some quiet, and comes after it. In which order: LongestFirst.
-    maxWorkers: Math.max(3, availableParallelism() - 1),
+    maxWorkers: Math.max(4, availableParallelism() - 1),
     sequence: { sequencer: LongestFirst },
     projects: [
       {

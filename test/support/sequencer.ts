@@ -24,8 +24,8 @@ const longest = [
   "test/faults/worker-stopped.test.ts",
 ];
 
-/** So many of them begin before the unit tests: it mostly waits, and leaves a core to what computes. */
-const beforeUnit = 1;
+/** So many of them begin before the unit tests: they mostly wait, and leave the cores to what computes. */
+const beforeUnit = 2;
 
 export class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
