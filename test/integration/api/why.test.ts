@@ -2,7 +2,8 @@ import { CompiledQuery, sql } from "kysely";
 import { fileURLToPath } from "node:url";
 import { type WhyReasonView, WhyView } from "@millrace/contract";
 import { eventually } from "@millrace/testkit";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { runWorker } from "@millrace/runtime";
+import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { echo, openTestApi, type TestApi } from "./support.ts";
 
 // P12: no instance is stuck without a reason that the API shows.
@@ -48,13 +49,18 @@ async function ask(id: string): Promise<WhyView> {
 const publish = async (pattern: string, payload: object) =>
   (await api.call("POST", "/v1/events", { pattern, payload })).body;
 
-test("an isolated task runs in the process of a worker that shares it with others", async () => {
+test("an isolated task runs in the process of a worker that shares it with others, which says so as it starts", async () => {
   const step = { stepId: "own", type: "TASK", taskId: "own_process" };
   await api.call("POST", "/v1/definitions", { id: "shared", steps: [step] });
 
   const { body } = await api.call("POST", "/v1/instances", { workflowId: "shared" });
   const ended = await api.call("GET", `/v1/instances/${body.id}?wait=30`);
+  const warn = vi.spyOn(api.services.log, "warn");
+  const options = { tasks: [stubborn], queues: ["other"], concurrency: 1, graceMs: 0 };
+  await (await runWorker(api.services, options)).close();
 
+  const tasks = ["own_process"];
+  expect(warn).toHaveBeenCalledWith({ tasks }, expect.stringContaining("run in this process"));
   expect(ended.body).toMatchObject({ status: "COMPLETED", output: process.pid });
 });
 
