@@ -293,8 +293,10 @@ test.concurrent("C16: an isolated task has a process for itself from its first r
     output: { pid: pidsOf("harm", retried)[1] },
     state: { steps: { harm: { attempts: 2 } } },
   });
-  // One that was idle by then.
-  expect(pidsOf("harm", ...long)).toContain(pidsOf("harm", retried)[0]);
+  // Some of them in one that was idle by then.
+  const harmless = [...pidsOf("harm", ...long, retried), ...pidsOf("undo", ...long)];
+  expect(harmless).toHaveLength(6);
+  expect(new Set(harmless).size).toBeLessThan(6);
   expect(progress).toEqual({ pid: pidsOf("harm", long[0])[0] });
   const logged = { workflow: "isolated", instanceId: long[0], msg: "an isolated task runs" };
   const lines = workers
@@ -307,8 +309,8 @@ test.concurrent("C16: an isolated task has a process for itself from its first r
   for (const each of undone) {
     expect(each).toMatchObject({ status: "CANCELLED", compensation: { completed: ["undo"] } });
   }
-  const aborted = entriesOf(...long).filter(({ details }) => details["kind"] === "aborted");
-  expect(aborted.map(({ step }) => step)).toEqual(["harm", "harm"]);
+  const told = entriesOf(...long).filter(({ step }) => step === "harm");
+  expect(told.filter(({ details }) => details["kind"] === "aborted")).toHaveLength(2);
 }, 240_000);
 
 test.concurrent("C16: a step that runs alone outlives its worker's end, be it asked to or killed, and neither is a death of the step", async () => {
