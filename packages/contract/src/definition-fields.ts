@@ -152,7 +152,10 @@ export const fieldTexts: Readonly<Record<string, FieldText>> = {
   ),
   shouldCompensate: field("Whether what was done is undone. Default true."),
   reason: field(`Why it is cancelled. It may hold \${ … }.`, "the customer cancelled"),
-  correlationId: field(`The instance's correlation id. ${expression}`, "event.payload.orderId"),
+  correlationId: field(
+    `The instance's correlation id. It may hold \${ … }.`,
+    "${ event.payload.orderId }",
+  ),
   payload: field(`The event's payload. ${withExpressions}`, { orderId: "${ input.orderId }" }),
 
   duration: field(`How long it waits. ${duration}`, "P3D", "${ input.pause ?? 'PT1H' }"),

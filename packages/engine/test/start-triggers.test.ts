@@ -35,12 +35,16 @@ test("input and correlation id are made from the event and the time, as a value 
   const trigger = {
     eventPattern: "order.placed",
     input: { order: "event.payload.orderId", seen: "${ now() }", gone: "${ event.payload.none }" },
-    correlationId: "event.payload.orderId",
+    correlationId: "${ event.payload.orderId }",
   };
 
   expect(startOf([trigger])).toEqual({
     input: { order: 42, seen: now.toISOString() },
     correlationId: "42",
+  });
+  // Of ids a bare path is none (CONTRACT 1.2).
+  expect(startOf([{ ...trigger, correlationId: "event.payload.orderId" }])).toMatchObject({
+    correlationId: "event.payload.orderId",
   });
 });
 

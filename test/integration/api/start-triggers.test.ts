@@ -53,7 +53,7 @@ async function startedOf({ id }: { readonly id: string }, tenantId = "default", 
 test("an event starts one instance of each definition, and the same event none again", async () => {
   const { id, pattern } = fresh();
   const other = fresh();
-  const trigger = { eventPattern: pattern, correlationId: "event.payload.order" };
+  const trigger = { eventPattern: pattern, correlationId: "${ event.payload.order }" };
   // Both of its triggers match, and start one.
   await register({
     id,

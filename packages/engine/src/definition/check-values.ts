@@ -29,6 +29,7 @@ import {
   readReason,
   readStartCondition,
   readStartPattern,
+  readStartId,
   readStartValue,
   readUntil,
   readValue,
@@ -64,7 +65,8 @@ export function checkValues(outline: Outline, list: ProblemList): ValuesFound {
     check.text(`${path}/eventCondition`, own["eventCondition"], readStartCondition);
     check.json(`${path}/input`, own["input"], readStartValue);
     checkStartInput(own["input"] as Json | undefined, `${path}/input`, roots, list);
-    check.text(`${path}/correlationId`, own["correlationId"], readStartValue);
+    check.text(`${path}/correlationId`, own["correlationId"], readStartId);
+    warnOfBarePath(`${path}/correlationId`, own["correlationId"], list);
   }
   const inside: Surroundings[] = [];
   const guards = guardsOfSteps(outline);
@@ -319,6 +321,13 @@ function checkInitialVariables(variables: Fields, check: Check, list: ProblemLis
     const message = `initial variables are taken as they are, and this one holds an expression; set it in a SET step`;
     list.warn(at, "NOT_EVALUATED", message);
   }
+}
+
+/** As elsewhere in a start trigger it would be read, so that it may be meant. */
+function warnOfBarePath(at: string, id: unknown, list: ProblemList): void {
+  if (typeof id !== "string" || id.includes("${") || !looksEvaluated(id)) return;
+  const message = `${quote(id)} is the id as it stands; write "\${ ${id} }" for what the path leads to`;
+  list.warn(at, "NOT_EVALUATED", message);
 }
 
 function textsIn(value: unknown): readonly string[] {

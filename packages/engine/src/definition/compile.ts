@@ -48,6 +48,7 @@ import {
   readReason,
   readStartCondition,
   readStartPattern,
+  readStartId,
   readStartValue,
   readUntil,
   readWorkingDuration,
@@ -407,7 +408,7 @@ export function compileStartTrigger(document: StartTriggerDocument): StartTrigge
     eventCondition,
     conjuncts: eventCondition === undefined ? [] : equalityConjuncts(eventCondition),
     input: optional(document.input, readStartValue),
-    correlationId: optional(document.correlationId, readStartValue),
+    correlationId: optional(document.correlationId, readStartId),
   };
 }
 

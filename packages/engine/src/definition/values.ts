@@ -30,7 +30,8 @@ export const defaultItemName = "item";
 export function looksEvaluated(text: string): boolean {
   return (
     text.includes("${") ||
-    parseSoundParts(text, { barePaths: true, roots }).template.reads.roots.length > 0
+    parseSoundParts(text, { barePaths: true, roots: withEvent(noNames) }).template.reads.roots
+      .length > 0
   );
 }
 
@@ -73,9 +74,14 @@ export function readStartCondition(text: string): Reading<Expression> {
   return readExpression(text, { ...eventAlone, undefinedNeverEqual: true });
 }
 
-/** The input or the correlation id of an instance that an event starts. */
+/** The input of an instance that an event starts. */
 export function readStartValue(value: Json): Reading<Template> {
   return readTemplate(value, { ...eventAlone, barePaths: true });
+}
+
+/** Its correlation id: of ids only `${…}` is an expression (CONTRACT 1.2). */
+export function readStartId(text: string): Reading<Template> {
+  return readTemplate(text, eventAlone);
 }
 
 /** Without expressions: it is listened to before there is an instance that they could read. */

@@ -600,6 +600,13 @@ describe("a warning", () => {
       "NOT_EVALUATED",
       { variables: { x: "${ input.x }" } },
     ],
+    [
+      "a bare path as the id of what an event starts",
+      [task("a")],
+      "/startTriggers/0/correlationId",
+      "NOT_EVALUATED",
+      { startTriggers: [{ eventPattern: "x", correlationId: "event.payload.id" }] },
+    ],
   ];
 
   for (const [what, steps, path, code, more] of cases) {
