@@ -7,7 +7,7 @@ import type { InstanceRow } from "./instance-row.ts";
 import { parseJson } from "./json.ts";
 import type { Json } from "./json.ts";
 import { keyName, keySource } from "./load.ts";
-import { failedItems, latestPaths, liveItems, shownPaths } from "./shown-steps.ts";
+import { failedItems, lastEntered, latestPaths, liveItems, shownPaths } from "./shown-steps.ts";
 import { prepared, run } from "./statement.ts";
 import type { Db } from "./statement.ts";
 import { childPlaceOf, stepColumnsWith, stepReadOf } from "./step-read.ts";
@@ -215,7 +215,7 @@ const list = (rows: string) => `(select coalesce(json_agg(r), '[]') from (${rows
 
 const readByKey = prepared(
   "read_instances",
-  `with recursive ${[latestPaths, liveItems, failedItems, shownPaths].join(", ")}
+  `with recursive ${[latestPaths, liveItems, failedItems, lastEntered, shownPaths].join(", ")}
   select ${list(instancesByKey)} as instances, ${list(latestSteps)} as steps,
     ${list(openWaits)} as waits, ${list(setTimers)} as timers`,
 );

@@ -58,7 +58,24 @@ export const failedItems = `failed_items as (
           order by n.iteration desc limit 1)
       order by s.path limit ${mostItems}) s)`;
 
+/** Of each step in items the execution entered last, from step to step through an index of their own. */
+export const lastEntered = `last_entered as (
+    select s.*
+    from ${keySource.from("x", 1)}
+    cross join lateral (
+      select s.tenant_id, s.instance_id, s.path, s.iteration, s.step_id from step_executions s
+      where s.tenant_id = x.tenant_id and s.instance_id = x.instance_id and s.entry is not null
+      order by s.step_id desc, s.entry desc limit 1) s
+    union all
+    select s.*
+    from last_entered l
+    cross join lateral (
+      select s.tenant_id, s.instance_id, s.path, s.iteration, s.step_id from step_executions s
+      where s.tenant_id = l.tenant_id and s.instance_id = l.instance_id and s.entry is not null
+        and s.step_id < l.step_id
+      order by s.step_id desc, s.entry desc limit 1) s)`;
+
 export const shownPaths = `shown as (
-    ${["latest", "live_items", "failed_items"]
+    ${["latest", "live_items", "failed_items", "last_entered"]
       .map((part) => `select tenant_id, instance_id, path, iteration from ${part}`)
       .join(" union ")})`;
