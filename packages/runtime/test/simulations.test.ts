@@ -69,3 +69,19 @@ test("a thread simulates one after the other, and ends where one has failed", as
   expect(await outcome()).toBe("SETTLED");
   await simulations.close();
 });
+
+test("a result that is much larger than its scenario is none", async () => {
+  const simulations = openSimulations();
+  const step = { stepId: "a", type: "TASK", taskId: "a" };
+  const steps = [{ stepId: "m", type: "MAP", items: "range(0, 200)", steps: [step] }];
+  const answering = (output: string) =>
+    simulations.run({
+      ...plan,
+      document: { id: "w", steps } as never,
+      scenario: { tasks: { a: { output } } },
+    });
+
+  expect(await answering("y".repeat(100_000))).toBeUndefined();
+  expect((await answering("y"))?.outcome).toBe("SETTLED");
+  await simulations.close();
+});

@@ -78,5 +78,5 @@ function ofScenario({ path, ...rest }: Problem): Problem {
 const tooCostly = {
   path: "/scenario",
   code: "TOO_COSTLY",
-  message: `the simulation takes longer than ${simulationBounds.ms / 1_000} s, or more than ${simulationBounds.mb} MB; simulate fewer items, or on the command line, which has no such limit`,
+  message: `the simulation takes longer than ${simulationBounds.ms / 1_000} s, or more than ${simulationBounds.mb} MB, or comes to more than ${simulationBounds.resultMb} MB; simulate fewer items, or on the command line, which has no such limit`,
 };

@@ -18,8 +18,14 @@ export interface SimulationPlan {
   readonly calendars: readonly Calendar["source"][];
 }
 
-/** What one simulation may take: its thread is ended beyond. */
-export const simulationBounds = { ms: 5_000, mb: 256 };
+/** What a thread is started with. */
+export interface SimulationThreadData {
+  /** In a result. */
+  readonly mostCharacters: number;
+}
+
+/** What one simulation may take, and its result: its thread ends beyond. */
+export const simulationBounds = { ms: 5_000, mb: 256, resultMb: 16 };
 
 /** How long a thread waits for the next one: it takes longer to begin than most simulations do. */
 const idleMs = 10_000;
@@ -38,7 +44,9 @@ export function openSimulationThreads(): SimulationThreads {
 
   /** Undefined where it ends before it has loaded: that takes its time, and is no part of a simulation. */
   async function open(): Promise<Worker | undefined> {
+    const workerData: SimulationThreadData = { mostCharacters: simulationBounds.resultMb * 1e6 };
     const thread = new Worker(program, {
+      workerData,
       resourceLimits: { maxOldGenerationSizeMb: simulationBounds.mb },
       // Not this process's conditions: in tests they resolve packages to sources, which Node cannot run.
       execArgv: [],
