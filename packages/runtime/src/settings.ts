@@ -107,7 +107,7 @@ export const SETTINGS = {
     schema: wholeNumber(1, 100),
     form: "a whole number from 1 to 100",
     about:
-      "Processes that a worker has at most, for each of its queues, in which steps run alone whose task is isolated, or under which workers have died (docs/reliability.md). Each needs up to 150 MB, and is there only while it has such a step. Absent: one for each 512 MB of memory that there is, at least 2, at most 8.",
+      "Processes that a worker has at most, for each of its queues, in which steps run alone whose task is isolated, or under which workers have died (docs/reliability.md). Each needs up to 150 MB and four connections to Postgres, and is there only while it has such a step. Absent: one for each 512 MB of memory that there is, at least 2, at most 8.",
     programs: ["worker"],
     example: "4",
   },
