@@ -243,6 +243,15 @@ test.concurrent("C16: an isolated task has a process for itself from its first r
       { ...first, stepId: "three" },
     ],
   });
+  const unheeding = { stubborn: true, ms: 60_000 };
+  const leave = { ...alone, stepId: "leave", input: unheeding, retry: { maxAttempts: 1 } };
+  await client.definitions.register({
+    id: "leaving",
+    steps: [
+      { ...leave, timeout: "PT0.5S", onError: [{ errors: ["TIMEOUT"], to: "follow" }] },
+      { ...alone, stepId: "follow", input: {} },
+    ],
+  });
   const isolated = (orders: JsonValue) => start({ first: {}, orders }, "isolated");
   const ids: string[] = [];
   const ran = () => entriesOf(...ids).filter(({ details }) => details["kind"] === "run");
@@ -274,6 +283,9 @@ test.concurrent("C16: an isolated task has a process for itself from its first r
   const [done, ...undone] = await Promise.all([retried, ...long].map(end));
   const letter = await letterOf(killer);
   const others = await Promise.all(beside.map(end));
+  const leaving = await start({}, "leaving");
+  const left = await end(leaving);
+  ids.push(leaving);
 
   expect(workers.stack.pids().worker).toEqual([worker]);
   expect(why).toMatchObject({ deaths: 0, handOvers: 0, cells: 2, taken: 2, failure: null });
@@ -282,7 +294,7 @@ test.concurrent("C16: an isolated task has a process for itself from its first r
     expect(status).toBe("COMPLETED");
     for (const step of Object.values(state.steps)) expect(step.deliveries).toBe(1);
   }
-  const shared = ran().filter(({ step }) => step !== "harm" && step !== "undo");
+  const shared = ran().filter(({ step }) => ["first", "one", "two", "three"].includes(step));
   expect(shared).toHaveLength(4 + 3 * 4);
   for (const { details } of shared) expect(details["pid"]).toBe(worker);
   expect([...pidsOf("harm", ...ids), ...pidsOf("undo", ...ids)]).not.toContain(worker);
@@ -298,6 +310,11 @@ test.concurrent("C16: an isolated task has a process for itself from its first r
   expect(harmless).toHaveLength(6);
   expect(new Set(harmless).size).toBeLessThan(6);
   expect(progress).toEqual({ pid: pidsOf("harm", long[0])[0] });
+  // Not in one where a handler goes on that does not heed its abort.
+  expect(left.status).toBe("COMPLETED");
+  const [leftIn, followedIn] = ["leave", "follow"].map((step) => pidsOf(step, leaving));
+  expect(followedIn).toHaveLength(1);
+  expect(followedIn).not.toEqual(leftIn);
   const logged = { workflow: "isolated", instanceId: long[0], msg: "an isolated task runs" };
   const lines = workers
     .logs()

@@ -29,6 +29,8 @@ export interface CellProcess {
   readonly workerId: string | undefined;
   /** The most memory that it was seen to have during its last step. */
   readonly peakBytes: number | undefined;
+  /** Whether a handler of its last step goes on in it: nobody else is to run beside that. */
+  readonly isHaunted: boolean;
   /** False where it has ended before it was. */
   readonly ready: Promise<boolean>;
   /** Settles when its process is gone, with a signal or an exit code in words. */
@@ -76,6 +78,7 @@ export function openCell(
   let why: string | undefined;
   let isAsked = false;
   let isSevered = false;
+  let isHaunted = false;
 
   const channel = openChannel(pipe, (sent) => {
     const { data: message } = fromCell.safeParse(sent);
@@ -84,6 +87,7 @@ export function openCell(
     if (message.kind === "dying") ({ why } = message);
     if (message.kind === "free") {
       memory?.stop();
+      ({ isHaunted } = message);
       count(message.counts);
     }
     listeners.get(message.kind)?.();
@@ -122,6 +126,9 @@ export function openCell(
     },
     get peakBytes() {
       return memory?.peakBytes;
+    },
+    get isHaunted() {
+      return isHaunted;
     },
     ready,
     exited,

@@ -5,6 +5,7 @@ import type { Consumer, Handler, StepJob } from "@millrace/queue";
 import type { Count } from "@millrace/telemetry";
 import * as z from "zod";
 import { openChannel } from "./channel.ts";
+import { handlersAtWork } from "./run-attempt.ts";
 
 /**
  * The other side of `cells.ts`: a worker process that takes no jobs of its own and runs what the worker
@@ -40,8 +41,11 @@ export const fromCell = z.discriminatedUnion("kind", [
   /** Comes before the step can do harm, so that it is known whose death it was. */
   z.object({ kind: z.literal("begun"), workerId: z.string() }),
   z.object({ kind: z.literal("taken") }),
-  /** With what is to be counted of the step, since nobody asks a cell for its metrics. */
-  z.object({ kind: z.literal("free"), counts: z.array(count) }),
+  /**
+   * With what is to be counted of the step, since nobody asks a cell for its metrics, and whether its handler
+   * goes on all the same, since it does not heed its abort.
+   */
+  z.object({ kind: z.literal("free"), counts: z.array(count), isHaunted: z.boolean() }),
   /** Why it ends by itself; what else it says of that is in the log of its keeper. */
   z.object({ kind: z.literal("dying"), why: z.string() }),
 ]);
@@ -132,7 +136,11 @@ export function takeFromKeeper(
       await running?.ended;
     } finally {
       isBusy = false;
-      keeper.tell({ kind: "free", counts: keeper.takeCounts() });
+      keeper.tell({
+        kind: "free",
+        counts: keeper.takeCounts(),
+        isHaunted: handlersAtWork() > 0,
+      });
     }
   };
   keeper.handOverTo((job, jobId) => void run(job, jobId));

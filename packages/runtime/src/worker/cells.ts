@@ -193,7 +193,7 @@ export function openCells(
     isReusable: boolean,
   ): Promise<void> {
     if (!(await freed) || closing) return;
-    if (!isReusable) return cell.endWithin(patienceMs);
+    if (!isReusable || cell.isHaunted) return cell.endWithin(patienceMs);
     idle.push(cell);
     cell.endUnlessKept(idleMs, () => {
       idle.splice(idle.indexOf(cell), 1);

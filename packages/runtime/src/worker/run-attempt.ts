@@ -84,7 +84,15 @@ async function firstOf(held: Held): Promise<Ended> {
   }
 }
 
+/** Of this process, those among them that go on although their attempt has ended. */
+export function handlersAtWork(): number {
+  return atWork;
+}
+
+let atWork = 0;
+
 async function callHandler(held: Held, beat: (progress?: Json) => void): Promise<Ended> {
+  atWork++;
   try {
     if (held.abort.reason !== undefined) throw held.abort.reason;
     const { task } = held.known;
@@ -93,6 +101,8 @@ async function callHandler(held: Held, beat: (progress?: Json) => void): Promise
     return { kind: "returned", output: asJson(result) };
   } catch (error) {
     return { kind: "failed", failure: failureOf(error) };
+  } finally {
+    atWork--;
   }
 }
 

@@ -13,7 +13,7 @@ const deeds = {
   async forge() {
     writeSync(channel, 'no message\n{"kind":"nobody knows"}\nnull\n7\nhalf a line');
     forged({ kind: "begun", workerId: "forged" });
-    forged({ kind: "free", counts: [], token: "forged" });
+    forged({ kind: "free", counts: [], isHaunted: false, token: "forged" });
     keeper.count({ metric: "steps", labels: {}, value: 1 });
   },
   async closeChannel() {
