@@ -432,7 +432,7 @@ test.concurrent("C16: where no process can be had for a step that is to run alon
     { timeoutMs: 120_000, intervalMs: 250 },
   );
   // As if some more had failed, and it had died twice of that.
-  await set("lapses = 4, looks = 5, look_at = now()");
+  await set("lapses = 4, looks = 3, look_at = now()");
   const letter = await letterOf(id);
 
   expect(why.failure).toMatch(/^exit code 1, Error: .*: Error: the port is taken\n +at file:\S+$/s);

@@ -4,6 +4,7 @@ import { dueColumns, dueStepOf } from "./due-step.ts";
 import type { DueRow, DueStep } from "./due-step.ts";
 import { storedEventColumns, storedEventOf } from "./events.ts";
 import type { StoredEvent, StoredEventRow } from "./events.ts";
+import { wasBlocked } from "./holds.ts";
 import { parseJson } from "./json.ts";
 import { lookbackColumns, lookbackWaitOf } from "./lookbacks.ts";
 import type { LookbackRow, LookbackWait } from "./lookbacks.ts";
@@ -55,7 +56,7 @@ const dueSteps = prepared(
     limit $1
     for update skip locked)
   update step_executions s
-  set looks = greatest(s.looks, 0) + 1,
+  set looks = greatest(s.looks, 0) + case when ${wasBlocked} then 0 else 1 end,
     look_at = statement_timestamp()
       + least(600, 30 * 2 ^ least(greatest(s.looks, 0), 5)) * interval '1 s'
   from due x

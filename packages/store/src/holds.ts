@@ -113,19 +113,23 @@ export interface StepAttempt {
  * is being rolled out say, after 8 s at most, since each time any of them may get it. One that comes with the
  * task makes the row due at once (`unblockSteps`).
  *
- * @returns Looks since it became PENDING, two for each time that it was blocked; undefined where it does
- *   not wait any more.
+ * @returns How often it was blocked for that in a row, however long it has waited in between; undefined
+ *   where it does not wait any more.
  */
 export async function blockStep(
   db: Db,
   step: StepAttempt,
-  reason: string,
+  reason: `task:${string}` | `cell:${string}`,
 ): Promise<number | undefined> {
   const { tenantId, instanceId, path, iteration, attempt, fence } = step;
   const values = [tenantId, instanceId, path, iteration, attempt, fence, reason];
   const [row] = await run<{ looks: number }>(db, block, values);
   return row?.looks;
 }
+
+/** Of what holds the step back, without what is told of it. */
+const kindOf = (reason: string) => `split_part(${reason}, ':', 1)`;
+const timesBefore = `case when ${kindOf("blocked")} = ${kindOf("$7")} then greatest(looks, 0) else 0 end`;
 
 const isKnownHere = `exists (select from workers w
         where s.queue = any (w.queues) and s.task_id = any (w.tasks) and $7 = 'task:' || s.task_id
@@ -134,14 +138,18 @@ const isKnownHere = `exists (select from workers w
 const block = prepared(
   "block_step",
   `update step_executions s
-  set blocked = $7, looks = looks + 1,
+  set blocked = $7, looks = ${timesBefore} + 1,
     look_at = greatest(retry_at,
-      statement_timestamp() + least(case when ${isKnownHere} then 8 else 600 end, 2 ^ least(looks, 10))
+      statement_timestamp()
+        + least(case when ${isKnownHere} then 8 else 600 end, 4 ^ least(${timesBefore}, 5))
         * interval '1 s')
   where tenant_id = $1 and instance_id = $2 and path = $3 and iteration = $4
     and attempt = $5 and fence = $6 and status in ('PENDING', 'RETRYING') and not held
   returning looks`,
 );
+
+/** Of a step that could not be taken: its `looks` are how often (`blockStep`), and waiting adds none. */
+export const wasBlocked = "coalesce(s.blocked ~ '^(task|cell):', false)";
 
 /** How a step is marked that is to run alone since its task asks for it. */
 export const isolatedMark = "isolated";

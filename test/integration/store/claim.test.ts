@@ -397,6 +397,35 @@ test("a step is set aside as long as it waits, and goes on saying what its last 
   expect(await rowOf(snapshot)).toMatchObject({ status: "RUNNING", blocked: null });
 });
 
+test("how often a step could not be taken is counted apart from how long it has waited", async () => {
+  const { db } = database;
+  const snapshot = await create(db);
+  const request = claimRequest(snapshot, workerId());
+  const waitLong = async () => {
+    for (let look = 0; look < 7; look++) {
+      await sql`update step_executions set look_at = now() - interval '1 s'`.execute(db);
+      await takeDueSteps(db, 10);
+    }
+  };
+  const pauses: number[] = [];
+  const block = async (reason: "task:noop" | "cell:no memory") => {
+    await waitLong();
+    const times = await blockStep(db, request, reason);
+    const row = await rowOf(snapshot);
+    pauses.push(Math.ceil(((row?.look_at?.getTime() ?? 0) - Date.now()) / 1_000));
+    return times;
+  };
+
+  const unknown = [await block("task:noop"), await block("task:noop")];
+  await setAside(db, request);
+  const failed: (number | undefined)[] = [];
+  for (let times = 0; times < 4; times++) failed.push(await block("cell:no memory"));
+
+  expect(unknown).toEqual([1, 2]);
+  expect(failed).toEqual([1, 2, 3, 4]);
+  expect(pauses).toEqual([1, 4, 1, 4, 16, 64]);
+});
+
 test("a step that others got who do not know its task is looked for within seconds while somebody does", async () => {
   const { db } = database;
   const [known, elsewhere] = [await create(db), await create(db)];

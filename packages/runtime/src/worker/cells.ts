@@ -73,8 +73,8 @@ export function availableBytes(): number {
 /** How a step is marked as blocked for which no process could be had; what the process said follows. */
 export const failedCell = "cell:";
 
-/** That is the fourth failed start in a row, some 25 s after the first. */
-const looksBeforeDeath = 7;
+/** Failed starts in a row, the last of them some 25 s after the first. */
+const startsBeforeDeath = 4;
 
 /**
  * Once a suspect has died alone, it gets a process that no other has been in, and leaves none behind for
@@ -153,13 +153,13 @@ export function openCells(
    */
   async function putOff(job: StepJob, jobId: string, cell: CellProcess): Promise<void> {
     const exit = await cell.exited;
-    const looks = await blockStep(database.db, job, `${failedCell}${exit}`);
-    if (looks === undefined) return;
+    const failedStarts = await blockStep(database.db, job, `${failedCell}${exit}`);
+    if (failedStarts === undefined) return;
     metrics.cellsFailed.add({});
     const { instanceId } = job;
     log.error({ pid: cell.pid, exit, instanceId }, "no process to run a step alone");
     // Whether there are processes to be had at all is not the step's doing.
-    if (looks < looksBeforeDeath || cell.pid === undefined) return;
+    if (failedStarts < startsBeforeDeath || cell.pid === undefined) return;
     const death = {
       workerId: newWorkerId(),
       pid: cell.pid,
