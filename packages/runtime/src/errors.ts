@@ -299,6 +299,18 @@ export class SimulationsBusyError extends MillraceError {
   }
 }
 
+/** Its thread did not come to load what simulates, in the time for that or before the process closed. */
+export class SimulationNotBegunError extends MillraceError {
+  override readonly name = "SimulationNotBegunError";
+  readonly code = "BUSY";
+  override readonly retryAfterSeconds = 5;
+  constructor() {
+    super(
+      "the simulation has not begun, since its thread did not load; try again, or simulate on the command line",
+    );
+  }
+}
+
 /** Of the checks of inputs against schemas that take long. */
 export class ChecksBusyError extends MillraceError {
   override readonly name = "ChecksBusyError";

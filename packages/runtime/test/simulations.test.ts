@@ -1,5 +1,6 @@
 import type { SimulationResult } from "@millrace/engine";
 import { expect, test } from "vitest";
+import { openSimulationThreads } from "../src/definitions/simulation-threads.ts";
 import type { SimulationPlan } from "../src/definitions/simulation-threads.ts";
 import { openSimulations } from "../src/definitions/simulations.ts";
 
@@ -68,6 +69,16 @@ test("a thread simulates one after the other, and ends where one has failed", as
   await expect(simulations.run({ ...plan, document: {} as never })).rejects.toThrow(TypeError);
   expect(await outcome()).toBe("SETTLED");
   await simulations.close();
+});
+
+test("a thread that stands still while it loads is given up, in words", async () => {
+  const program = new URL("data:text/javascript,for (;;);");
+  const threads = openSimulationThreads({ program, loadMs: 50 });
+
+  await expect(threads.run(plan)).rejects.toMatchObject({
+    code: "BUSY",
+    message: expect.stringContaining("its thread did not load"),
+  });
 });
 
 test("a result that is much larger than its scenario is none", async () => {

@@ -23,7 +23,7 @@ export interface SimulationRequest {
  * Runs a scenario on a virtual clock. No task runs, and nothing is stored.
  *
  * @throws InvalidDefinitionError, InvalidInputError, InvalidScenarioError, WorkflowNotFoundError,
- *   SimulationsBusyError
+ *   SimulationsBusyError, SimulationNotBegunError
  */
 export async function simulateDefinition(
   { database: { db }, simulations }: Services,

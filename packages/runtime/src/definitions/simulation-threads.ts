@@ -2,10 +2,14 @@ import { once } from "node:events";
 import { Worker } from "node:worker_threads";
 import type { Calendar, simulate, SimulationResult } from "@millrace/engine";
 import type { DefinitionDocument } from "@millrace/store";
+import { SimulationNotBegunError } from "../errors.ts";
 
 /** Threads that simulate, so that no simulation holds anything else of the process up. */
 export interface SimulationThreads {
-  /** @returns Undefined where it takes more than a simulation may. */
+  /**
+   * @returns Undefined where it takes more than a simulation may.
+   * @throws SimulationNotBegunError
+   */
   run(plan: SimulationPlan): Promise<SimulationResult | undefined>;
   close(): Promise<void>;
 }
@@ -27,6 +31,9 @@ export interface SimulationThreadData {
 /** What one simulation may take, and its result: its thread ends beyond. */
 export const simulationBounds = { ms: 5_000, mb: 256, resultMb: 16 };
 
+/** What a thread may take to load, which is no part of a simulation: half a second, more where the machine is busy. */
+const loadMs = 30_000;
+
 /** How long a thread waits for the next one: it takes longer to begin than most simulations do. */
 const idleMs = 10_000;
 
@@ -38,14 +45,16 @@ const program = new URL(
   import.meta.url,
 );
 
-export function openSimulationThreads(): SimulationThreads {
+/** @param options Another program, or less time for it to load. */
+export function openSimulationThreads(
+  options: { readonly program?: URL; readonly loadMs?: number } = {},
+): SimulationThreads {
   const all = new Set<Worker>();
   const idle = new Map<Worker, NodeJS.Timeout>();
 
-  /** Undefined where it ends before it has loaded: that takes its time, and is no part of a simulation. */
-  async function open(): Promise<Worker | undefined> {
+  async function open(): Promise<Worker> {
     const workerData: SimulationThreadData = { mostCharacters: simulationBounds.resultMb * 1e6 };
-    const thread = new Worker(program, {
+    const thread = new Worker(options.program ?? program, {
       workerData,
       resourceLimits: { maxOldGenerationSizeMb: simulationBounds.mb },
       // Not this process's conditions: in tests they resolve packages to sources, which Node cannot run.
@@ -56,11 +65,15 @@ export function openSimulationThreads(): SimulationThreads {
       all.delete(thread);
       idle.delete(thread);
     });
-    const [loaded] = await Promise.race([once(thread, "message"), once(thread, "exit")]);
-    return loaded === "loaded" ? thread : undefined;
+    const late = setTimeout(() => void thread.terminate(), options.loadMs ?? loadMs);
+    const [loaded] = await Promise.race([once(thread, "message"), once(thread, "exit")]).finally(
+      () => clearTimeout(late),
+    );
+    if (loaded !== "loaded") throw new SimulationNotBegunError();
+    return thread;
   }
 
-  async function take(): Promise<Worker | undefined> {
+  async function take(): Promise<Worker> {
     const [resting] = idle.keys();
     if (resting === undefined) return open();
     clearTimeout(idle.get(resting));
@@ -79,7 +92,6 @@ export function openSimulationThreads(): SimulationThreads {
   return {
     async run(plan) {
       const thread = await take();
-      if (thread === undefined) return undefined;
       const timer = setTimeout(() => void thread.terminate(), simulationBounds.ms);
       const result = await answerOf(thread, plan).finally(() => clearTimeout(timer));
       if (result !== undefined) rest(thread);

@@ -7,7 +7,7 @@ import type { SimulationPlan, SimulationThreads } from "./simulation-threads.ts"
 export interface Simulations {
   /**
    * @returns Undefined where it takes more than a simulation may.
-   * @throws SimulationsBusyError
+   * @throws SimulationsBusyError, SimulationNotBegunError
    */
   run(plan: SimulationPlan): Promise<SimulationResult | undefined>;
   /** Ends those that run; those that wait, and all that come later, are refused. */
