@@ -61,6 +61,14 @@ test.concurrent("C16: a step that crashes its process, or uses up its memory, di
   expect(growing.cell.peakBytes ?? 0).toBeGreaterThan(known);
 });
 
+test.concurrent("a cell does not wait for the debugger of its worker", async (context) => {
+  const inspected = "--inspect-brk=127.0.0.1:0";
+
+  const { cell } = await open(context, [inspected], { ...process.env, NODE_OPTIONS: inspected });
+
+  expect(await run(cell, "complete")).toBe(true);
+});
+
 test.concurrent("C16: a cell that stands still is killed by whoever has started it", async (context) => {
   const { cell } = await open(context);
 
@@ -92,11 +100,10 @@ test("a worker has as many cells as its memory is good for, and never fewer than
 async function open(
   { onTestFinished }: TestContext,
   options: readonly string[] = [],
+  env: NodeJS.ProcessEnv = process.env,
 ): Promise<{ readonly cell: CellProcess; readonly freed: readonly (readonly Count[])[] }> {
   const freed: Count[][] = [];
-  const cell = openCell({ file: cellFile, options, env: process.env }, (counts) =>
-    freed.push(counts),
-  );
+  const cell = openCell({ file: cellFile, options, env }, (counts) => freed.push(counts));
   onTestFinished(() => cell.endWithin(0));
   expect(await cell.ready).toBe(true);
   return { cell, freed };

@@ -56,6 +56,17 @@ test("what fails in being loaded is told by its name, and all that is wrong with
   );
 });
 
+test("where a module cannot be read is told, in a worker that is being debugged, too", async () => {
+  vi.stubEnv("NODE_OPTIONS", "--inspect-brk=127.0.0.1:0");
+  try {
+    const { tasks } = await load("unreadable.mjs", "let a;\nlet a;");
+
+    expect(tasks).toMatch(/unreadable\.mjs: SyntaxError: .*, in line 2$/);
+  } finally {
+    vi.unstubAllEnvs();
+  }
+});
+
 test("a module whose top-level await never ends is told of, and given up after half a minute", async () => {
   vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
   try {

@@ -10,6 +10,7 @@ import type { Environment } from "../settings.ts";
 import { cellArgument, fromCell } from "./cell.ts";
 import type { CellMessage, KeeperMessage } from "./cell.ts";
 import { openChannel } from "./channel.ts";
+import { noInspector } from "./no-inspector.ts";
 import { watchMemory } from "./resident-memory.ts";
 import type { MemoryWatch } from "./resident-memory.ts";
 
@@ -62,7 +63,7 @@ export function openCell(
   { file, options, env }: CellProgram,
   count: (counts: Count[]) => void,
 ): CellProcess {
-  const child = spawn(process.execPath, [...options, file, cellArgument], {
+  const child = spawn(process.execPath, [...options, ...noInspector, file, cellArgument], {
     cwd: startedIn,
     env: { ...env, MILLRACE_POOL_SIZE: poolSize, MILLRACE_METRICS_PORT: "" },
     stdio: ["ignore", "inherit", "inherit", "pipe"],

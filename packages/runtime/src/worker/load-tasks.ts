@@ -7,6 +7,7 @@ import type { Task } from "@millrace/sdk";
 import { StartError } from "../start-failure.ts";
 import { changeToAllObjects } from "./all-objects.ts";
 import { importModule } from "./import-module.ts";
+import { noInspector } from "./no-inspector.ts";
 import { ownFrames } from "./own-frames.ts";
 import { whileLoading } from "./unasked-exit.ts";
 
@@ -149,9 +150,15 @@ function linkedIn(stack: string): string | undefined {
   return /^file:\S+:\d+$/m.exec(stack)?.[0];
 }
 
+/** It takes a moment, and nothing else goes on here. */
+const longestCheckMs = 10_000;
+
 /** An import does not say where a module cannot be read; Node itself does. */
 function syntaxFault(file: string): string | undefined {
-  const { stderr } = spawnSync(process.execPath, ["--check", file], { encoding: "utf8" });
+  const { stderr } = spawnSync(process.execPath, [...noInspector, "--check", file], {
+    encoding: "utf8",
+    timeout: longestCheckMs,
+  });
   const [, line, fault] = /:(\d+)\n[\s\S]*?(SyntaxError: .*)/.exec(stderr) ?? [];
   return line === undefined ? undefined : `${fault}, in line ${line}`;
 }
