@@ -69,7 +69,7 @@ const deliveries = prepared(
     select at, signal from signals where signal->>'kind' = 'eventMatched'
     union all
     select at, h.value->'signal' from signals, json_array_elements(signal->'held') h
-    where signal->>'kind' = 'resumeRequested' and h.value->'signal'->>'kind' = 'eventMatched')
+    where signal->>'kind' in ('resumeRequested', 'retryRequested') and h.value->'signal'->>'kind' = 'eventMatched')
   insert into event_deliveries (tenant_id, instance_id, event_id, delivered_at)
   select $1, $2, signal->'event'->>'id', min(at) from taken group by 3
   on conflict do nothing`,

@@ -437,6 +437,38 @@ test("an instance whose retries are spent is parked, and has another round or go
   expect([skipped.status, ended.status, ended.error]).toEqual([202, "COMPLETED", null]);
 });
 
+test("a retry of what is parked goes on with what the pause has held, in order of time", async () => {
+  const note = (stepId: string) => ({
+    stepId,
+    type: "SET",
+    variables: { log: `\${ variables.log + "${stepId}" }` },
+  });
+  const retry = { maxAttempts: 1, onExhausted: "PAUSE" };
+  const eventPattern = `parked${made}`;
+  const first = { stepId: "wait", type: "EVENT_WAIT", eventPattern };
+  const second = { stepId: "delay", type: "DELAY", duration: "P1D" };
+  const branches = [
+    { name: "d", steps: [{ ...second, transitions: { default: "timer" } }, note("timer")] },
+    { name: "w", steps: [{ ...first, transitions: { default: "event" } }, note("event")] },
+    { name: "f", steps: [{ stepId: "bad", type: "TASK", taskId: "fail", retry }] },
+  ];
+  const id = await start([
+    { stepId: "begin", type: "SET", variables: { log: "" }, transitions: { default: "all" } },
+    { stepId: "all", type: "PARALLEL", branches },
+  ]);
+  const parked = await until(id, "it is parked", ({ status }) => status === "PAUSED");
+  await publish(eventPattern);
+  await sql`update timers set due_at = now() where instance_id = ${id}`.execute(
+    api.services.database.db,
+  );
+
+  const retried = await act("retry", id);
+
+  // The answer may be of the next round, which is quick to fail.
+  const next = await api.call("GET", `/v1/instances/${id}/state?version=${parked.version + 1}`);
+  expect([retried.status, next.body.state.variables]).toEqual([202, { log: "eventtimer" }]);
+});
+
 test("C39: what is paused with due timers and events holds up nobody else, and is not looked at again", async () => {
   const workflowId = `control${++made}`;
   const wait = { stepId: "wait", type: "EVENT_WAIT", eventPattern: `crowd${made}` };

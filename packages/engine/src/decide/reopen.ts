@@ -1,6 +1,6 @@
 import { isInItem, takeApartKey } from "../definition/paths.ts";
 import type { ExecutionRead } from "../state/reads.ts";
-import type { Signal } from "../state/signal.ts";
+import type { HeldSignal, Signal } from "../state/signal.ts";
 import type { Snapshot } from "../state/snapshot.ts";
 import { executionKey, isSettled } from "../state/snapshot.ts";
 import { resolveDeadLetter } from "./dead-letter.ts";
@@ -34,21 +34,25 @@ export function retryRefusal(snapshot: Snapshot): string | undefined {
 
 export function requestRetry(
   turn: Turn,
-  { intervention, actor, reason, fromStepId }: Extract<Signal, { kind: "retryRequested" }>,
+  { intervention, actor, reason, fromStepId, held = [] }: Extract<Signal, { kind: "retryRequested" }>,
 ): void {
   if (retryRefusal(turn.state) !== undefined || !intervene(turn, intervention)) return;
   note(turn, { type: "workflow.retried", actor, data: { reason, fromStepId } });
-  if (turn.state.status === "PAUSED") retryPaused(turn, fromStepId);
+  if (turn.state.status === "PAUSED") retryPaused(turn, fromStepId, held);
   else retryFailed(turn, { actor, reason, fromStepId });
 }
 
 /** The step whose retries are spent has another round of them, unless another step is named. */
-function retryPaused(turn: Turn, fromStepId: string | null): void {
+function retryPaused(
+  turn: Turn,
+  fromStepId: string | null,
+  held: readonly HeldSignal[],
+): void {
   if (fromStepId !== null) {
     countOn(turn, everyExecution(turn));
     stopLive(turn, `the instance goes on from step "${fromStepId}"`, true);
   }
-  resume(turn, []);
+  resume(turn, held);
   if (fromStepId !== null) move(turn, { kind: "enter", stepId: fromStepId, within: undefined });
 }
 

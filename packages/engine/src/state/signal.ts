@@ -146,6 +146,8 @@ export type Signal =
       readonly kind: "retryRequested";
       /** Of the definition's own list; null: where it failed. */
       readonly fromStepId: string | null;
+      /** As of `resumeRequested`, of one that is paused. */
+      readonly held?: readonly HeldSignal[];
     } & Intervention)
   | ({
       readonly kind: "resumeRequested";

@@ -1,13 +1,12 @@
 import { canPause } from "@millrace/engine";
-import type { HeldSignal, Snapshot } from "@millrace/engine";
-import { dueTimersOf } from "@millrace/store";
-import type { DueTimer, InstanceRead, Key, MatchedWait } from "@millrace/store";
+import type { Signal, Snapshot } from "@millrace/engine";
+import type { InstanceRead, Key } from "@millrace/store";
 import { advance } from "../advance.ts";
 import { StatusConflictError } from "../errors.ts";
-import { signalsOf } from "../events/inbox.ts";
-import { lookBack, takesWaits } from "../events/look-back.ts";
 import { perform } from "../perform.ts";
 import type { Caller, Services } from "../services.ts";
+import { heldBack, heldTimers } from "./held-back.ts";
+import type { HeldBack } from "./held-back.ts";
 import { intervene } from "./intervene.ts";
 
 export interface PauseBody {
@@ -75,7 +74,7 @@ export async function resumeInstance(
       if (snapshot.pause === null) {
         throw new StatusConflictError("resumed", instanceId, snapshot.status);
       }
-      return resumption(snapshot, inbox, timers, { actor, reason });
+      return resumption(snapshot, heldBack(inbox, timers), { actor, reason });
     },
   });
 }
@@ -95,42 +94,20 @@ export async function resumeByTimer(services: Services, key: Key, dueAt: Date): 
       const until = dueAt.toISOString();
       if (snapshot.pause?.until !== until) return [];
       const reason = `paused until ${until}`;
-      return resumption(snapshot, inbox, timers, { actor: "scheduler", reason });
+      return resumption(snapshot, heldBack(inbox, timers), { actor: "scheduler", reason });
     },
   });
   if (advanced.kind === "committed") await perform(services, advanced.commit);
 }
 
-/** Those that have come due while it was paused. */
-async function heldTimers(services: Services, key: Key): Promise<readonly DueTimer[]> {
-  const timers = await dueTimersOf(services.database.db, key);
-  // An event from before the wait opened comes before the timeout, though nobody may have looked yet.
-  if (timers.some(({ kind }) => takesWaits.has(kind))) await lookBack(services, key);
-  return timers;
-}
-
 /** What cancels it comes first; the rest goes with the signal, which applies it in order of time. */
 function resumption(
   { interventions }: Snapshot,
-  inbox: readonly MatchedWait[],
-  timers: readonly DueTimer[],
+  { cancels, held }: HeldBack,
   who: { readonly actor: string; readonly reason: string | null },
-) {
-  const held: HeldSignal[] = timers.map(({ kind: timer, path, iteration, attempt, dueAt }) => ({
-    at: dueAt.toISOString(),
-    signal: { kind: "timerFired", timer, path, iteration, attempt },
-  }));
-  const firstDue = timers[0]?.dueAt.toISOString();
-  for (const { purpose, path, iteration, event, held: cameLater } of inbox) {
-    if (purpose === "CANCEL") continue;
-    const { receivedAt } = event;
-    // What had taken its wait when the pause came would have been applied before any timer.
-    const isLast = !cameLater && firstDue !== undefined && firstDue < receivedAt;
-    const at = isLast ? firstDue : receivedAt;
-    held.push({ at, signal: { kind: "eventMatched", path, iteration, event } });
-  }
+): readonly Signal[] {
   return [
-    ...signalsOf(inbox.filter(({ purpose }) => purpose === "CANCEL")),
-    { kind: "resumeRequested", intervention: interventions + 1, held, ...who } as const,
+    ...cancels,
+    { kind: "resumeRequested", intervention: interventions + 1, held, ...who },
   ];
 }

@@ -4,6 +4,7 @@ import { restoreDeliveries } from "@millrace/store";
 import type { Db, InstanceRead } from "@millrace/store";
 import { InstanceNotFoundError, RetryRefusedError, UnknownStepError } from "../errors.ts";
 import type { Caller, Services } from "../services.ts";
+import { heldBack, heldTimers } from "./held-back.ts";
 import { intervene } from "./intervene.ts";
 
 export interface RetryBody {
@@ -14,7 +15,7 @@ export interface RetryBody {
 
 /**
  * A FAILED instance goes on: from where it failed, or from a step that is named; what was completed stays.
- * One that is paused because retries are spent has another round of them.
+ * One that is paused because retries are spent has another round of them, and goes on with what was held.
  *
  * @param ifMatch The version that the caller has seen.
  * @param check What else must hold, of whoever has the instance's row: throws where it does not.
@@ -35,19 +36,25 @@ export async function retryInstance(
   const { workflowId, workflowVersion } = known;
   const { definition } = await services.definitions.get(tenantId, workflowId, workflowVersion);
   if (fromStepId !== undefined) checkStep(definition, fromStepId);
+  const timers = known.pause === null ? [] : await heldTimers(services, key);
   return intervene(services, caller, instanceId, {
     ifMatch,
-    signals: (snapshot) => {
+    inbox: true,
+    signals: (snapshot, inbox) => {
       const refusal = retryRefusal(snapshot);
       if (refusal !== undefined) throw new RetryRefusedError(instanceId, refusal);
       const intervention = snapshot.interventions + 1;
+      const isPaused = snapshot.pause !== null;
+      const { cancels, held } = heldBack(isPaused ? inbox : [], isPaused ? timers : []);
       return [
+        ...cancels,
         {
           kind: "retryRequested",
           intervention,
           actor,
           reason,
           fromStepId: fromStepId ?? null,
+          ...(isPaused && { held }),
         },
       ];
     },
