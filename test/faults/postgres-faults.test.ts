@@ -10,7 +10,7 @@ import { expectNothingLeft } from "../support/leftovers.ts";
 
 let installation: Installation;
 beforeAll(async () => {
-  installation = await openInstallation({ ownPostgres: true });
+  installation = await openInstallation({ ownPostgres: true, env: { MILLRACE_GRACE: "PT1S" } });
 });
 afterAll(() => installation?.close());
 
@@ -168,5 +168,40 @@ test("while Postgres stands still no worker beats, and none of them counts as de
     [ids],
   );
   expect(dead).toEqual([]);
+  await expectNothingLeft(installation);
+}, 120_000);
+
+test("whoever is asked to end while Postgres is away exits 0, and others do what it could not hand over", async () => {
+  const { client, stack, events, ledger } = installation;
+  ledger.clear();
+  await client.definitions.register({
+    id: "left",
+    steps: [
+      { stepId: "nap", type: "TASK", taskId: "witness", input: { ms: 5_000, stubborn: true } },
+    ],
+  });
+  const { id } = await client.instances.start({ workflowId: "left" });
+  await eventually("it to run", () => ledger.entries.length === 1);
+  const pids = Object.values(stack.pids()).flat();
+
+  await stack.postgres?.stop("immediate");
+  for (const pid of pids) process.kill(pid, "SIGTERM");
+  const exits = await eventually(
+    "all to end",
+    () => {
+      const ended = events.filter(({ kind, pid }) => kind === "restarting" && pids.includes(pid));
+      return ended.length === pids.length
+        ? ended.map(({ name, exit }) => ({ name, exit }))
+        : undefined;
+    },
+    { timeoutMs: 30_000 },
+  );
+  await stack.postgres?.restart();
+  const { status } = await client.instances.wait(id, { timeoutMs: 60_000 });
+
+  for (const { name, exit } of exits) {
+    expect({ name, exit }).toEqual({ name, exit: { code: 0, signal: null } });
+  }
+  expect(status).toBe("COMPLETED");
   await expectNothingLeft(installation);
 }, 120_000);

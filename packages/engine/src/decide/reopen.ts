@@ -34,7 +34,13 @@ export function retryRefusal(snapshot: Snapshot): string | undefined {
 
 export function requestRetry(
   turn: Turn,
-  { intervention, actor, reason, fromStepId, held = [] }: Extract<Signal, { kind: "retryRequested" }>,
+  {
+    intervention,
+    actor,
+    reason,
+    fromStepId,
+    held = [],
+  }: Extract<Signal, { kind: "retryRequested" }>,
 ): void {
   if (retryRefusal(turn.state) !== undefined || !intervene(turn, intervention)) return;
   note(turn, { type: "workflow.retried", actor, data: { reason, fromStepId } });
@@ -43,11 +49,7 @@ export function requestRetry(
 }
 
 /** The step whose retries are spent has another round of them, unless another step is named. */
-function retryPaused(
-  turn: Turn,
-  fromStepId: string | null,
-  held: readonly HeldSignal[],
-): void {
+function retryPaused(turn: Turn, fromStepId: string | null, held: readonly HeldSignal[]): void {
   if (fromStepId !== null) {
     countOn(turn, everyExecution(turn));
     stopLive(turn, `the instance goes on from step "${fromStepId}"`, true);

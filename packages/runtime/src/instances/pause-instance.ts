@@ -106,8 +106,5 @@ function resumption(
   { cancels, held }: HeldBack,
   who: { readonly actor: string; readonly reason: string | null },
 ): readonly Signal[] {
-  return [
-    ...cancels,
-    { kind: "resumeRequested", intervention: interventions + 1, held, ...who },
-  ];
+  return [...cancels, { kind: "resumeRequested", intervention: interventions + 1, held, ...who }];
 }

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import { isTransient } from "@millrace/store";
 import type { Log } from "@millrace/telemetry";
 
@@ -18,5 +19,27 @@ export async function persistently<T>(log: Log, act: () => Promise<T>): Promise<
       const delayMs = Math.min(firstDelayMs * 2 ** failures, longestDelayMs);
       await new Promise((resolve) => setTimeout(resolve, delayMs * (0.5 + Math.random() / 2)));
     }
+  }
+}
+
+/**
+ * As `persistently`, for so long and no longer: nobody's end waits for a database that is away.
+ *
+ * @returns Undefined where time ran out; whether it was done is not known then.
+ */
+export async function persistentlyFor<T>(
+  log: Log,
+  timeMs: number,
+  act: () => Promise<T>,
+): Promise<T | undefined> {
+  const timeOut = new AbortController();
+  const { signal } = timeOut;
+  const trying = persistently(log, async () => (signal.aborted ? undefined : act()));
+  // What comes of it later is nobody's business any more.
+  trying.catch(() => {});
+  try {
+    return await Promise.race([trying, sleep(timeMs, undefined, { signal })]);
+  } finally {
+    timeOut.abort();
   }
 }

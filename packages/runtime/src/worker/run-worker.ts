@@ -33,7 +33,7 @@ import { heldStepOf } from "./held.ts";
 import type { Held } from "./held.ts";
 import { openHoldings } from "./holdings.ts";
 import { loadTasks } from "./load-tasks.ts";
-import { persistently } from "./persist.ts";
+import { persistently, persistentlyFor } from "./persist.ts";
 import { openProgress } from "./progress.ts";
 import { taskRegistry } from "./task-registry.ts";
 import { startWatch } from "./watch.ts";
@@ -160,7 +160,7 @@ export async function runWorker(
       await progress.close();
       await Promise.all(consumers.map((consumer) => consumer.close(true)));
       await beat.stop();
-      await forgetWorker(database.db, worker.id);
+      await persistentlyFor(log, partingMs, () => forgetWorker(database.db, worker.id));
       log.info({ workerId: worker.id }, "worker stopped");
     },
   };
@@ -390,8 +390,11 @@ async function finishWithin(
  */
 const soonMs = 600_000;
 
+/** How long an end waits for a database that is away, each time that it has something to tell it. */
+const partingMs = 1_500;
+
 /**
- * What still runs goes to others at once, and not only after this worker's beat has lapsed.
+ * What still runs goes to others at once; where the database is away, after this worker's beat has lapsed.
  *
  * @param askedAt When the worker was asked to end.
  */
@@ -406,7 +409,10 @@ async function handBack({ services, holdings, id }: WorkerState, askedAt: number
       iteration,
     }));
   // Before their handlers hear of it: what a handler makes of its abort is not the step's failure.
-  const released = await releaseSteps(services.database.db, id, justBegun);
+  const released = await persistentlyFor(services.log, partingMs, () =>
+    releaseSteps(services.database.db, id, justBegun),
+  );
+  if (released === undefined) services.log.warn("what still runs is left to whoever misses it");
   holdings.abortOf(id, "the worker is shutting down");
-  await enqueueDue(services, released);
+  await enqueueDue(services, released ?? []);
 }
