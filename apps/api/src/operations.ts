@@ -45,6 +45,7 @@ export function operationsOf(
         items: [...known].toSorted().map((id) => ({
           id,
           workers: live.filter(({ tasks }) => tasks.includes(id)).map((worker) => worker.id),
+          isolated: live.some(({ isolatedTasks }) => isolatedTasks?.includes(id)),
           blocked: blocked.get(id) ?? 0,
         })),
       };

@@ -131,7 +131,7 @@ test("drift: steps that wait for a task or a queue in vain, and instances withou
   const workflow = { workflowId: "gone", total: 4, instances: {}, successRate: null, retries: 0 };
 
   const found = drift({
-    tasks: [{ id: "ghost", workers: [], blocked: 3 }],
+    tasks: [{ id: "ghost", workers: [], isolated: false, blocked: 3 }],
     queues: [{ ...queue, workers: [], jobs: null }],
     workflows: [{ ...workflow, executionTimeMs: null }],
   });

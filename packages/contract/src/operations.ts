@@ -72,6 +72,9 @@ export const TaskView = z
   .object({
     id: z.string(),
     workers: z.array(z.string()).meta({ description: "ids of the live workers that know it" }),
+    isolated: z.boolean().meta({
+      description: "whether one of these workers has it as one whose runs have a process each",
+    }),
     blocked: z.int().meta({ description: "steps that wait for a worker that knows it" }),
   })
   .meta({ id: "TaskView" });

@@ -271,6 +271,7 @@ export interface WorkersTable {
   readonly rss_bytes: Generated<number | null>;
   readonly cells: Generated<number | null>;
   readonly concurrency: Generated<number | null>;
+  readonly isolated_tasks: Generated<string[] | null>;
   readonly exit: Generated<string | null>;
 }
 

@@ -10,6 +10,8 @@ export interface WorkerEntry {
   readonly host: string;
   readonly pid: number;
   readonly tasks: readonly string[];
+  /** Those of them that have a process for each run, where it says so. */
+  readonly isolatedTasks?: readonly string[] | null;
   readonly queues: readonly string[];
   /** Steps that it runs alone at a time for each of its queues, where it says so. */
   readonly cells?: number | null;
@@ -30,6 +32,7 @@ export async function registerWorker(db: Db, worker: WorkerEntry): Promise<void>
       host: worker.host,
       pid: worker.pid,
       tasks: [...worker.tasks],
+      isolated_tasks: worker.isolatedTasks ? [...worker.isolatedTasks] : null,
       queues: [...worker.queues],
       cells: worker.cells ?? null,
       concurrency: worker.concurrency ?? null,
@@ -165,14 +168,9 @@ const forgetDead = prepared(
 
 export async function liveWorkers(db: Db): Promise<readonly LiveWorker[]> {
   const rows = await run<LiveRow>(db, live, []);
-  return rows.map(({ id, host, pid, tasks, queues, cells, concurrency, started_at, beat_at }) => ({
-    id,
-    host,
-    pid,
-    tasks,
-    queues,
-    cells,
-    concurrency,
+  return rows.map(({ isolated_tasks, started_at, beat_at, ...rest }) => ({
+    ...rest,
+    isolatedTasks: isolated_tasks,
     startedAt: started_at,
     beatAt: beat_at,
   }));
@@ -183,6 +181,7 @@ interface LiveRow {
   readonly host: string;
   readonly pid: number;
   readonly tasks: readonly string[];
+  readonly isolated_tasks: readonly string[] | null;
   readonly queues: readonly string[];
   readonly cells: number | null;
   readonly concurrency: number | null;
@@ -192,7 +191,7 @@ interface LiveRow {
 
 const live = prepared(
   "live_workers",
-  `select id, host, pid, tasks, queues, cells, concurrency, started_at, beat_at from workers
+  `select id, host, pid, tasks, isolated_tasks, queues, cells, concurrency, started_at, beat_at from workers
   where beat_at > clock_timestamp() - interval '${staleBeatMs} ms' and exit is null
   order by started_at, id`,
 );

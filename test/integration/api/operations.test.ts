@@ -1,12 +1,14 @@
+import { fileURLToPath } from "node:url";
 import { eventually } from "@millrace/testkit";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { echo, openTestApi, type TestApi, waiting } from "./support.ts";
 
 // The operators' questions about the installation as a whole.
 
+const isolated = fileURLToPath(new URL("../../support/tasks/isolated.mjs", import.meta.url));
 let api: TestApi;
 beforeAll(async () => {
-  api = await openTestApi({ isWorking: true });
+  api = await openTestApi({ isWorking: true, tasks: [isolated] });
   await api.call("PUT", "/v1/definitions/echo", echo);
   await api.call("PUT", "/v1/definitions/waiting", waiting);
   await api.call("PUT", "/v1/definitions/failing", {
@@ -92,8 +94,19 @@ test("tasks are listed with their workers, and those that nobody knows while ste
     return tasks.some(({ blocked }) => blocked > 0) ? tasks : undefined;
   });
 
-  expect(items).toContainEqual({ id: "echo", workers: [worker.id], blocked: 0 });
-  expect(items).toContainEqual({ id: "nobody_knows", workers: [], blocked: 1 });
+  expect(items).toContainEqual({ id: "echo", workers: [worker.id], isolated: false, blocked: 0 });
+  expect(items).toContainEqual({
+    id: "isolated",
+    workers: [worker.id],
+    isolated: true,
+    blocked: 0,
+  });
+  expect(items).toContainEqual({
+    id: "nobody_knows",
+    workers: [],
+    isolated: false,
+    blocked: 1,
+  });
 });
 
 test("queues are listed with their depths; pausing one is not there yet", async () => {

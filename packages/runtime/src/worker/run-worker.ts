@@ -175,6 +175,7 @@ async function register(worker: WorkerState): Promise<void> {
     host: hostname(),
     pid: process.pid,
     tasks,
+    isolatedTasks: tasks.filter((task) => registry.get(task)?.isIsolated),
     queues,
     cells: queues.length > 0 ? cells : null,
     concurrency: queues.length > 0 ? concurrency : null,
