@@ -500,6 +500,50 @@ export const damages: readonly Damage[] = [
     isRepaired: true,
   },
   {
+    name: "a pass of a step that has completed and that there never was",
+    of: "chain",
+    sql: [
+      `insert into step_executions (tenant_id, instance_id, path, iteration, step_id, type, status, attempt,
+        task_id, queue, output, completion, created_at, started_at, completed_at)
+      values ('default', $1, 'c', 9, 'c', 'TASK', 'COMPLETED', 1, 'noop', 'default', '7', 77, now(), now(), now())`,
+    ],
+    codes: ["STEP_STRAY"],
+    isAll: true,
+    isRepaired: true,
+  },
+  ...[-3, 2_147_483_647].map((fence) => ({
+    ...step(`a step has been taken ${fence} times`, "task", `fence = ${fence}`),
+    says: ["nobody can take it"],
+  })),
+  {
+    name: "a child that is not there, and that nobody has asked for",
+    of: "parent",
+    sql: [
+      `insert into children (tenant_id, instance_id, path, iteration, attempt, child_id, workflow_id,
+        workflow_version, detached, requested_at, look_at, started_at)
+      select tenant_id, instance_id, path, 2, 1, gen_random_uuid(), workflow_id, workflow_version, detached,
+        requested_at, 'infinity', now()
+      from children where instance_id = $1`,
+    ],
+    codes: ["CHILD_DIFFERS"],
+    isAll: true,
+    says: ["was not asked for", "is not stored"],
+    isRepaired: true,
+  },
+  {
+    name: "an event took a wait, and no scheduler would look whether it was applied",
+    of: "wait",
+    sql: [
+      `insert into events (tenant_id, id, pattern, payload, occurred_at, received_at, actor, matched_at)
+      values ('default', 'timeless-' || $1::text, 'paid', '{"order":1}', now(), now(), 'test', now())`,
+      `update waits set matched_event_id = 'timeless-' || $1::text
+      where instance_id = $1::uuid and path = 'pay'`,
+    ],
+    codes: ["MATCH_NOT_APPLIED"],
+    isAll: true,
+    isRepaired: true,
+  },
+  {
     name: "a step runs under a worker that never existed",
     of: "task",
     sql: [

@@ -104,9 +104,10 @@ export const CONSISTENCY_CODES = {
   },
   STEP_STRAY: {
     severity: "ERROR",
-    meaning: "a step waits or runs that the instance knows nothing of",
-    repair: "it is CANCELLED",
-    advice: "its result counts for nothing",
+    meaning: "a step is stored that the instance knows nothing of",
+    repair: "it is deleted; where the history cannot say so, it is CANCELLED",
+    advice:
+      "its result counts for nothing; where another step is missing, it may be that one's row",
   },
   STEP_DIFFERS: {
     severity: "ERROR",
@@ -226,7 +227,7 @@ export const CONSISTENCY_CODES = {
   CHILD_DIFFERS: {
     severity: "ERROR",
     meaning: "what is stored of a child is not what the instance asked for, or not that it exists",
-    repair: "the row becomes what the instance asked for",
+    repair: "the row becomes what the instance asked for, or goes where there is no such child",
     advice: "cancel the child, then the instance",
   },
   CHILD_NOT_STARTED: {

@@ -188,6 +188,62 @@ const childColumns = prepared(
   where c.tenant_id = i.tenant_id and c.instance_id = i.id and c.child_id = $4`,
 );
 
+/** A row that no decision has made, and with it whatever somebody makes of it. */
+export async function removeStep(
+  db: Db,
+  { tenantId, instanceId }: Key,
+  version: number,
+  { path, iteration }: { readonly path: string; readonly iteration: number },
+): Promise<void> {
+  await run(db, noStep, [tenantId, instanceId, version, path, iteration]);
+}
+
+const noStep = prepared(
+  "remove_step",
+  `${atVersion}
+  delete from step_executions s using i
+  where s.tenant_id = i.tenant_id and s.instance_id = i.id and s.path = $4 and s.iteration = $5`,
+);
+
+/** The same of a child, unless it knows the instance as its parent. */
+export async function removeChild(
+  db: Db,
+  { tenantId, instanceId }: Key,
+  version: number,
+  childId: string,
+): Promise<void> {
+  await run(db, noChild, [tenantId, instanceId, version, childId]);
+}
+
+const noChild = prepared(
+  "remove_child",
+  `${atVersion}
+  delete from children c using i
+  where c.tenant_id = i.tenant_id and c.instance_id = i.id and c.child_id = $4
+    and not exists (select from workflow_instances k where k.tenant_id = c.tenant_id
+      and k.id = c.child_id and k.parent->>'instanceId' = c.instance_id::text)`,
+);
+
+/** Of a step that nobody holds. */
+export async function restoreFence(
+  db: Db,
+  { tenantId, instanceId }: Key,
+  version: number,
+  { path, iteration, fence }: Pick<SeenStep, "path" | "iteration" | "fence">,
+): Promise<void> {
+  await run(db, noFence, [tenantId, instanceId, version, path, iteration, fence]);
+}
+
+const noFence = prepared(
+  "restore_fence",
+  `${atVersion}
+  update step_executions s
+  set fence = 0, look_at = case when not s.held then greatest(s.retry_at, statement_timestamp()) end
+  from i
+  where s.tenant_id = i.tenant_id and s.instance_id = i.id and s.path = $4 and s.iteration = $5
+    and s.fence = $6 and s.status in ('PENDING', 'RETRYING')`,
+);
+
 /**
  * Starts the clock of a running attempt anew, by the limits that its step sets. Where the task sets
  * them, nothing stored says so: its worker keeps time, and writes the clock with the next progress.

@@ -69,6 +69,7 @@ function checkChildRow(
   const asked = replayed?.isOfThisEngine
     ? replayed.starts.findLast((command) => command.childId === childId)
     : undefined;
+  if (replayed?.isOfThisEngine === true && asked === undefined) return [strayChild(child)];
   const wrong = givenColumns.filter((column) => asked && asked[column] !== child[column]);
   const told = wrong.map((column) => `${column} ${child[column]}, and not ${asked?.[column]}`);
   const isHeld = holder === undefined || isOf(child, holder);
@@ -103,6 +104,18 @@ function checkChildRow(
       repair: { kind: "restoreChild", child: right },
     },
   ];
+}
+
+/** Where the child is there, and takes this instance for its parent, an operator is to say what becomes of it. */
+function strayChild(child: ChildEvidence): Finding {
+  const { path, iteration, childId, status, isLinked } = child;
+  const isThere = status === null ? ", and is not stored" : "";
+  return {
+    code: "CHILD_DIFFERS",
+    message: `child ${childId} of ${placeText(child)} was not asked for by the instance${isThere}`,
+    where: { path, iteration, childId },
+    ...(!isLinked && { repair: { kind: "removeChild", childId } }),
+  };
 }
 
 /** It exists, and what says when it was started fits when it was created. */

@@ -28,7 +28,15 @@ export function checkSteps(
     find(key, checkSettled(step, rows.get(key), isExact));
   }
   for (const [key, row] of rows) find(key, checkRow(row, key, snapshot, replayed, now));
-  return [...findings.values()];
+  const found = [...findings.values()];
+  return found.some(({ code }) => code === "STEP_MISSING") ? found.map(kept) : found;
+}
+
+/** A stray row may be the one that is missing, under another path: nobody deletes it then. */
+function kept(finding: Finding): Finding {
+  if (finding.repair?.kind !== "removeStep") return finding;
+  const { repair: _notNow, ...rest } = finding;
+  return rest;
 }
 
 /** The statuses that a row can have while its execution is in this phase. */
@@ -122,6 +130,10 @@ function checkRow(
 ): Finding | undefined {
   const { path, iteration, status, attempt, completion, error } = row;
   const where = { path, iteration };
+  if (replayed?.isOfThisEngine === true && !replayed.steps.has(key)) {
+    const message = `${placeText(row)} is ${status}, and no decision of the instance has begun it`;
+    return { code: "STEP_STRAY", message, where, repair: { kind: "removeStep", ...where } };
+  }
   if (!isStepSettled(status) && !Object.hasOwn(live, key)) {
     const cancelled = { ...settledUpdate, path, iteration, attempt, completedAt: now };
     return {
@@ -206,6 +218,9 @@ export function checkHolders({ steps, now }: Evidence, { snapshot }: Truth): rea
   return steps.flatMap((row) => checkHolder(row, snapshot, now) ?? []);
 }
 
+/** Beyond it a claim cannot count on. */
+const highestFence = 2_147_483_647;
+
 /** Looks are 10 min apart at most, and spread over minutes after a queue was lost. */
 const longestLookMs = 3_600_000;
 
@@ -234,6 +249,11 @@ function checkHolder(row: StepEvidence, snapshot: Snapshot, now: Date): Finding 
     };
   }
   const isReady = status === "PENDING" || status === "RETRYING";
+  if (isReady && (fence < 0 || fence >= highestFence)) {
+    const message = `${placeText(row)} was taken ${fence} times by its row, so that nobody can take it`;
+    const repair = { kind: "restoreFence", path, iteration, fence } as const;
+    return { code: "STEP_DIFFERS", message, where, repair };
+  }
   if (isReady && isOverlooked(row, now)) {
     if (held || row.blocked !== null) return undefined;
     const until = row.lookAt === null ? "" : ` before ${row.lookAt.toISOString()}`;

@@ -166,8 +166,11 @@ function checkWait(
         ...repair,
       };
     }
-    if (matchedAt === null || !isLate(matchedAt) || isSettled(snapshot)) return undefined;
-    const message = `event ${matchedEventId} took the wait ${keyOf(wait)} at ${matchedAt.toISOString()}`;
+    // Without its time no scheduler finds it either.
+    if ((matchedAt !== null && !isLate(matchedAt)) || isSettled(snapshot)) return undefined;
+    const since =
+      matchedAt === null ? "at a time that is not stored" : `at ${matchedAt.toISOString()}`;
+    const message = `event ${matchedEventId} took the wait ${keyOf(wait)} ${since}`;
     return { code: "MATCH_NOT_APPLIED", message, where, repair: { kind: "applyMatches" } };
   }
   const keyHash = key === undefined ? wait.keyHash : key === "NEVER" ? null : hashOf(key);

@@ -243,6 +243,16 @@ export type Repair =
   | { readonly kind: "restoreHistory"; readonly commits: readonly MadeCommit[] }
   | { readonly kind: "restoreTimes"; readonly statusAt: Date; readonly updatedAt: Date }
   | { readonly kind: "restoreChild"; readonly child: ChildEvidence }
+  /** Rows that no decision has made: they go. */
+  | { readonly kind: "removeStep"; readonly path: string; readonly iteration: number }
+  | { readonly kind: "removeChild"; readonly childId: string }
+  /** Nobody has ever taken it by such a number: it counts from 0 again. */
+  | {
+      readonly kind: "restoreFence";
+      readonly path: string;
+      readonly iteration: number;
+      readonly fence: number;
+    }
   /** The clock of a running attempt begins anew. */
   | {
       readonly kind: "restartClock";

@@ -10,8 +10,11 @@ import {
   rebuildInstance,
   releaseLostStep,
   reportChildEnd,
+  removeChild,
+  removeStep,
   restartClock,
   restoreChild,
+  restoreFence,
   restoreHistory,
   restoreStep,
   restoreTimes,
@@ -131,7 +134,7 @@ async function rebuildFrom(
 }
 
 function isRestoring({ kind }: Repair): boolean {
-  return kind.startsWith("restore");
+  return kind.startsWith("restore") || kind.startsWith("remove");
 }
 
 /** Columns that no commit of the instance would write. */
@@ -150,6 +153,12 @@ async function restore(
       return restoreTimes(db, key, version, repair);
     case "restoreChild":
       return restoreChild(db, key, version, repair.child);
+    case "removeStep":
+      return removeStep(db, key, version, repair);
+    case "removeChild":
+      return removeChild(db, key, version, repair.childId);
+    case "restoreFence":
+      return restoreFence(db, key, version, repair);
     default:
   }
 }
@@ -207,6 +216,7 @@ async function finish(services: Services, key: Key, actor: string, repair: Repai
     case "restartClock":
       return restartClock(db, { ...key, ...repair });
     case "look":
+    case "restoreFence":
       return addJobs(services, key, [repair]);
     case "release":
       await releaseLostStep(db, { ...key, ...repair }, lapseMs);
@@ -242,6 +252,8 @@ async function finish(services: Services, key: Key, actor: string, repair: Repai
     case "restoreHistory":
     case "restoreTimes":
     case "restoreChild":
+    case "removeStep":
+    case "removeChild":
     case "commit":
     case "rebuild":
   }
