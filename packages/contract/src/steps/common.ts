@@ -14,7 +14,7 @@ export const Transitions = strict("transitions", {
 });
 export type Transitions = z.infer<typeof Transitions>;
 
-/** Where to go on an error of one of these names (`*`: any), once retries are spent. */
+/** Where to go on an error of one of these types or kinds (`*`: any), once retries are spent. */
 export const ErrorHandler = strict("an error handler", {
   errors: z.array(ErrorName).min(1).max(BOUNDS.errorNames),
   to: StepId,
