@@ -49,12 +49,10 @@ export function stopExecution(
     return;
   }
   if (status === "RETRYING" && hasTimedOut(turn, execution)) noteUnknown(turn, execution);
-  updateExecution(turn, execution, {
-    status: "CANCELLED",
-    attempt: attemptsBegun(timers.includes("retry") ? "RETRYING" : status, attempt),
-    completedAt: turn.now,
-  });
-  noteStep(turn, "workflow.step.cancelled", execution);
+  const begun = attemptsBegun(timers.includes("retry") ? "RETRYING" : status, attempt);
+  const stopped = { ...execution, attempt: begun };
+  updateExecution(turn, stopped, { status: "CANCELLED", completedAt: turn.now });
+  noteStep(turn, "workflow.step.cancelled", stopped);
   removeLive(turn, execution);
   if (phase === "ACTIVE") abortAttempt(turn, execution, reason);
 }

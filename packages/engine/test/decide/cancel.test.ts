@@ -129,9 +129,13 @@ describe("a cancel during the backoff", () => {
     const simulation = backingOff();
     expect(simulation.row("a")).toMatchObject({ status: "RETRYING", attempt: 2 });
 
-    const { commands } = simulation.cancel();
+    const { commands, entries } = simulation.cancel();
 
     expect(simulation.row("a")).toMatchObject({ status: "CANCELLED", attempt: 1 });
+    // The first attempt, which entries do not say.
+    expect(entries.find(({ type }) => type === "workflow.step.cancelled")).not.toHaveProperty(
+      "data",
+    );
     expect(commands).toMatchObject([{ kind: "abort", path: "a" }, { kind: "settle" }]);
   });
 
@@ -147,9 +151,12 @@ describe("a cancel during the backoff", () => {
     const simulation = backingOff();
     simulation.claim("a");
 
-    const { observedRunning } = simulation.cancel();
+    const { observedRunning, entries } = simulation.cancel();
 
     expect(simulation.row("a")).toMatchObject({ status: "CANCELLED", attempt: 2 });
+    expect(entries).toContainEqual(
+      expect.objectContaining({ type: "workflow.step.cancelled", data: { attempt: 2 } }),
+    );
     expect(observedRunning).toEqual(["a#1"]);
   });
 });
