@@ -45,6 +45,7 @@ export interface RowSource<Row> {
 /** @param columns By name, in the order of the parameters. */
 export function rowSource<Row>(columns: Readonly<Record<string, Column<Row>>>): RowSource<Row> {
   const entries = Object.entries(columns);
+  const readers = entries.map(([, { of }]) => of);
   const numbered = entries.map(([name, { type }], index) => ({ name, type, index }));
   const chosenOf = (names?: readonly string[]) =>
     names ? numbered.filter(({ name }) => names.includes(name)) : numbered;
@@ -62,7 +63,7 @@ export function rowSource<Row>(columns: Readonly<Record<string, Column<Row>>>): 
       );
       return `(select ${values.join(", ")}) as ${alias}`;
     },
-    valuesOfOne: (row) => entries.map(([, { of }]) => textOf(of(row))),
+    valuesOfOne: (row) => readers.map((of) => textOf(of(row))),
   };
 }
 

@@ -6,11 +6,11 @@ import type { From, Parameters } from "./parameters.ts";
  * What a commit writes for other instances, and clears of what they wrote for this one. Each row has
  * one writer and one reader, so that commits of parents and of children never wait for each other.
  */
-export function childSignalWrites(parameters: Parameters): readonly string[] {
+export function childSignalWrites(parameters: Parameters): () => readonly string[] {
   const starts = parameters.addRows(childStarts, (draft) => draft.starts);
   const sends = parameters.addRows(signalInserts, (draft) => draft.sends);
   const received = parameters.addRows(receivedSignals, (draft) => draft.received);
-  return [
+  return () => [
     ...(starts === undefined ? [] : [insertStarts(starts)]),
     ...(sends === undefined ? [] : [insertSignals(sends)]),
     ...(received === undefined ? [] : [clearSignals(received)]),

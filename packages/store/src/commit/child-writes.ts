@@ -49,7 +49,7 @@ export function childWrites(
   parameters: Parameters,
   drafts: readonly Draft[],
   db: Db | undefined,
-): { readonly sections: readonly string[]; readonly remember: (() => void) | undefined } {
+): { readonly sections: () => readonly string[]; readonly remember: (() => void) | undefined } {
   const shapes = newShapes(drafts, db);
   const shaped = shapes.rows.length > 0 ? shapes.rows : [];
   const emitting = drafts.some(({ emits }) => emits.length > 0);
@@ -74,7 +74,7 @@ export function childWrites(
     shapes: parameters.addRows(waitShapes, (draft) => (draft === drafts[0] ? shaped : [])),
   };
   const isReleasing = from.handsOn !== undefined || from.closesAtEnd !== undefined;
-  const sections = [
+  const sections = () => [
     from.inserts && insertSteps(from.inserts),
     from.updates && updateSteps(from.updates),
     from.shapes && insertShapes(from.shapes),
@@ -94,7 +94,7 @@ export function childWrites(
     from.closesAtEnd && releaseLate(from.closesAtEnd),
   ];
   return {
-    sections: sections.filter((section) => section !== undefined),
+    sections: () => sections().filter((section) => section !== undefined),
     remember: shapes.remember,
   };
 }

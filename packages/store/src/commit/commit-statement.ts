@@ -57,7 +57,7 @@ export function commitStatement(
   const slots = slotWrites(parameters);
   const lock = locks === "skip" ? "skip locked" : "";
 
-  const text = `with locked as materialized (
+  const write = () => `with locked as materialized (
     select x.ix, x.needs
     from ${commits("x", [...keyColumns, "version", "needs"])}
     join workflow_instances i on i.tenant_id = x.tenant_id and i.id = x.instance_id
@@ -86,10 +86,10 @@ export function commitStatement(
       completed_at = x.completed_at
     from ${commits("x")}
     where ${isWritten} and i.tenant_id = x.tenant_id and i.id = x.instance_id),
-  ${[...sections, ...signals, ...slots, insertHistory(commits)].join(",\n  ")}
+  ${[...sections(), ...signals(), ...slots(), insertHistory(commits)].join(",\n  ")}
   select ixs as written from go`;
 
-  return parameters.statement(`commit_${locks}`, text, remember);
+  return parameters.statement(`commit_${locks}`, write, remember);
 }
 
 const isLocked = "x.ix = any ((select array_agg(ix) from locked)::integer[])";

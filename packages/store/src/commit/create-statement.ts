@@ -41,7 +41,7 @@ export function createStatement(drafts: readonly Draft[], shapesOf: Db | undefin
   const signals = childSignalWrites(parameters);
   const slots = slotWrites(parameters);
 
-  const text = `with ${assumed ? `${findOutdated(assumed)},` : ""}
+  const write = () => `with ${assumed ? `${findOutdated(assumed)},` : ""}
   ${keys ? `${insertKeys(keys("x"), isCurrent)},` : ""}
   ${begins ? `${lockBegun(begins)},` : ""}
   created as (
@@ -68,10 +68,10 @@ export function createStatement(drafts: readonly Draft[], shapesOf: Db | undefin
     select coalesce(array_agg(x.ix), '{}') as ixs from ${commits("x", keyColumns)}
     where x.instance_id = any ((select array_agg(id) from created)::uuid[])),
   ${begins ? `${markBegun(begins)},` : ""}
-  ${[...sections, ...signals, ...slots, insertHistory(commits)].join(",\n  ")}
+  ${[...sections(), ...signals(), ...slots(), insertHistory(commits)].join(",\n  ")}
   select ixs as written from go`;
 
-  return parameters.statement("create", text, remember);
+  return parameters.statement("create", write, remember);
 }
 
 /** The search is that of `latestVersion` (definitions.ts). */

@@ -27,7 +27,7 @@ export async function explainCommits(
     : "false";
   const { text, values } = parameters.statement(
     "explain_commit",
-    `select ${isMine("c")} as mine, ${lost} as lost from ${commits("c")} order by c.ix`,
+    () => `select ${isMine("c")} as mine, ${lost} as lost from ${commits("c")} order by c.ix`,
   );
   const rows = await run<{ mine: boolean; lost: boolean }>(db, text, values);
   return drafts.map(({ version }, index): CommitOutcome => {

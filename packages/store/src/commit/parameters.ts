@@ -20,7 +20,10 @@ export interface From {
   readonly at: string;
 }
 
-/** Parameters and sections of one statement; sections come in a fixed order, so that a mask names them. */
+/**
+ * Parameters and sections of one statement. Sections come in a fixed order, so that a mask of those that have rows
+ * names the text.
+ */
 export interface Parameters {
   /** One row a commit. The first of them has the columns of `identityColumns` before all others. */
   add(source: RowSource<Owned<undefined>>): From;
@@ -29,7 +32,8 @@ export interface Parameters {
     source: RowSource<Owned<Row>>,
     rowsOf: (draft: Draft) => readonly Row[],
   ): From | undefined;
-  statement(name: string, text: string, remember?: () => void): Statement;
+  /** @param write Asked for a text that this process does not have yet: it depends on the mask alone. */
+  statement(name: string, write: () => string, remember?: () => void): Statement;
 }
 
 /** A row, and the commit that it belongs to. */
@@ -63,17 +67,35 @@ export function openParameters(drafts: readonly Draft[]): Parameters {
     add: (source) => add(source, own(drafts)),
     addRows(source, rowsOf) {
       const digit = 3 ** sections++;
-      const rows = drafts.flatMap((draft, ix) => rowsOf(draft).map((row) => ({ ix, draft, row })));
+      const rows: Owned<ReturnType<typeof rowsOf>[number]>[] = [];
+      for (let ix = 0; ix < drafts.length; ix++) {
+        const draft = drafts[ix] as Draft;
+        for (const row of rowsOf(draft)) rows.push({ ix, draft, row });
+      }
       if (rows.length === 0) return undefined;
       mask += digit * (isAlone && rows.length === 1 ? 2 : 1);
       return add(source, rows);
     },
-    statement: (name, text, remember) => ({
-      text: prepared(`${name}_${mask.toString(36)}`, text),
+    statement: (name, write, remember) => ({
+      text: textOf(`${name}_${mask.toString(36)}`, write),
       values,
       ...(remember !== undefined && { remember }),
     }),
   };
+}
+
+/**
+ * Texts by the names of their statements: a few dozen of some 4,000 characters. To write one anew for each commit costs a commit
+ * alone a tenth of its JavaScript.
+ */
+const texts = new Map<string, string>();
+
+function textOf(name: string, write: () => string): string {
+  const known = texts.get(name);
+  if (known !== undefined) return known;
+  const text = prepared(name, write());
+  texts.set(name, text);
+  return text;
 }
 
 /** One row a commit. */

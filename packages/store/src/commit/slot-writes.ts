@@ -63,14 +63,14 @@ function changeOf(before: Snapshot, after: Snapshot): SlotChange["kind"] | undef
 
 const none: readonly SlotChange[] = [];
 
-export function slotWrites(parameters: Parameters): readonly string[] {
+export function slotWrites(parameters: Parameters): () => readonly string[] {
   const rowsOf = (kind: SlotChange["kind"]) => (draft: Draft) =>
     draft.slots[0]?.kind === kind ? draft.slots : none;
   const puts = parameters.addRows(whole, rowsOf("put"));
   const holds = parameters.addRows(taken, rowsOf("hold"));
   const givesUp = parameters.addRows(places, rowsOf("giveUp"));
   const reorders = parameters.addRows(ordered, rowsOf("reorder"));
-  return [
+  return () => [
     ...(puts === undefined ? [] : [putSlots(puts)]),
     ...(holds === undefined ? [] : [holdSlots(holds)]),
     ...(givesUp === undefined ? [] : [deleteSlots(givesUp)]),
