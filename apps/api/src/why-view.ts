@@ -281,10 +281,11 @@ function aloneText(reason: ReasonOf<"QUEUED_ALONE">): string {
 }
 
 function suspicionOf({ deaths, handOvers }: ReasonOf<"QUEUED_ALONE">): string {
-  const died = `${deaths} of its runs have come to no end, as they do when workers die under it`;
+  const runs = deaths === 1 ? "one of its runs has" : `${deaths} of its runs have`;
+  const died = `${runs} come to no end, as they do when workers die under it`;
   const ended = `its workers were asked to end soon after it had begun, ${handOvers} times in a row`;
-  if (deaths >= leastOfSuspects.lapses) return died;
-  return handOvers >= leastOfSuspects.handOvers ? ended : "its task is isolated";
+  if (handOvers >= leastOfSuspects.handOvers) return ended;
+  return deaths > 0 ? died : "its task is isolated";
 }
 
 function areOf(count: number): string {

@@ -46,10 +46,13 @@ test("a step that waits to run alone says why, and what there is to run it", () 
   expect(facts).toEqual({ ...alone, since: "2026-03-01T12:00:00.000Z" });
 });
 
-test("a step whose task is isolated says so as long as that is the only reason", () => {
-  const { message } = reasonOf({ ...alone, deliveries: 1, deaths: 1 });
+test("a step whose task is isolated says so until a worker has died under it", () => {
+  const reasons = [0, 1].map((deaths) => reasonOf({ ...alone, deliveries: 1, deaths }).message);
 
-  expect(message).toContain("in a process of its own, since its task is isolated. The live worker");
+  expect(reasons).toEqual([
+    expect.stringContaining("in a process of its own, since its task is isolated. The live worker"),
+    expect.stringContaining("since one of its runs has come to no end, as they do when workers"),
+  ]);
 });
 
 test("where others run in all such processes it names those of its own tenant, and what would help", () => {

@@ -86,6 +86,9 @@ export interface Lapsed extends DueStep, Placed {
   /** Deliveries of this attempt that ended so, this one included; of one to be poisoned, the deaths. */
   readonly lapses: number;
   readonly silentSince: Date;
+  /** Who held it, and since when it has run: since its first run. */
+  readonly heldBy: string;
+  readonly startedAt: Date;
 }
 
 /** An answer that took longer says nothing of beats: the database stood still, and so nobody could beat. */
@@ -113,6 +116,8 @@ export async function takeLapsedSteps(db: Db, options: LapseOptions): Promise<re
     isPutOff: row.is_put_off,
     lapses: row.counted,
     silentSince: row.silent_since,
+    heldBy: row.held_by,
+    startedAt: row.began_at,
     place: row.place,
   }));
 }
@@ -122,6 +127,8 @@ interface LapsedRow extends DueRow, Placed {
   readonly is_put_off: boolean;
   readonly counted: number;
   readonly silent_since: Date;
+  readonly held_by: string;
+  readonly began_at: Date;
 }
 
 /** By the fence, too: which holding of the step it is. */
@@ -171,7 +178,8 @@ const lapsedSteps = prepared(
         from jsonb_array_elements(coalesce(s.lapse_log, '[]') || ${lapseOf}) l
         join workers v on v.id = (l ->> 'workerId')::uuid
         where (l ->> 'attempt')::integer = s.attempt and v.exit = '${wentOn}') end as deaths,
-      coalesce(w.beat_at, s.started_at, s.created_at) as silent_since
+      coalesce(w.beat_at, s.started_at, s.created_at) as silent_since,
+      s.worker_id as held_by, coalesce(s.started_at, s.created_at) as began_at
     from step_executions s
     left join workers w on w.id = s.worker_id
     where ${isHeldInSilence} and s.worker_id = any ($9::uuid[]) and ${heldInParts.behind}
@@ -187,11 +195,12 @@ const lapsedSteps = prepared(
       lapse_log = coalesce(s.lapse_log, '[]') || x.lapse
     from lapsed x
     where ${samePlace} and x.deaths < $8
-    returning ${dueColumns}, s.lapses as counted, x.silent_since, true as is_free,
-      s.blocked is not null as is_put_off, x.place)
+    returning ${dueColumns}, s.lapses as counted, x.silent_since, x.held_by, x.began_at,
+      true as is_free, s.blocked is not null as is_put_off, x.place)
   select * from freed
   union all
-  select ${dueColumns}, s.deaths, s.silent_since, false, false, s.place from lapsed s where s.deaths >= $8
+  select ${dueColumns}, s.deaths, s.silent_since, s.held_by, s.began_at, false, false, s.place
+  from lapsed s where s.deaths >= $8
   order by tenant_id, instance_id, path, iteration`,
 );
 

@@ -7,6 +7,7 @@ import {
   orphansAmong,
   overdueAttempts,
   releasesLeft,
+  setAside,
   takeChildSignals,
   takeDueSteps,
   takeLapsedSteps,
@@ -30,6 +31,7 @@ import { enqueueDue, perform, performAll } from "../perform.ts";
 import type { Services } from "../services.ts";
 import { isLate } from "./fire-timers.ts";
 import { tellGranted } from "./grant.ts";
+import { begunLast } from "./begun-last.ts";
 import { each, kind } from "./kind.ts";
 import type { Kind } from "./kind.ts";
 
@@ -251,12 +253,22 @@ interface OrphanJob {
 async function takeOver(services: Services, items: readonly Lapsed[]): Promise<number> {
   const free = items.filter(({ isFree }) => isFree);
   services.metrics.takeOvers.add({}, free.length);
+  const goingOn = free.filter(({ isPutOff }) => !isPutOff);
+  const likely = begunLast(goingOn);
   const enqueued = await enqueueDue(
     services,
-    free.filter(({ isPutOff }) => !isPutOff),
+    await Promise.all(
+      goingOn.map(async (step) => (likely.has(step) ? putAlone(services, step) : step)),
+    ),
   );
   const poisoned = items.filter(({ isFree }) => !isFree);
   return enqueued + (await each(services, poisoned, (step) => poison(services, step)));
+}
+
+/** A suspect at its first death already: decision 15. */
+async function putAlone({ database }: Services, step: Lapsed) {
+  const marked = await setAside(database.db, step);
+  return marked === undefined ? step : { ...marked, isSetAside: true };
 }
 
 /** Also where the definition is lost and the step undoes another one: its dead letter is the only way on. */
