@@ -413,7 +413,11 @@ async function handBack({ services, holdings, id }: WorkerState, askedAt: number
   const released = await persistentlyFor(services.log, partingMs, () =>
     releaseSteps(services.database.db, id, justBegun),
   );
-  if (released === undefined) services.log.warn("what still runs is left to whoever misses it");
+  if (released === undefined) {
+    // Nor is it told to stop: its rows may still be this worker's, so that its failure would count.
+    services.log.warn("what still runs is left to whoever misses it");
+    return;
+  }
   holdings.abortOf(id, "the worker is shutting down");
-  await enqueueDue(services, released ?? []);
+  await enqueueDue(services, released);
 }
