@@ -6,6 +6,10 @@ import { fileURLToPath } from "node:url";
 import { Script } from "node:vm";
 import { crc32 } from "node:zlib";
 
+// Whoever is asked to end while it loads hears of it from here on: the event waits for whom the program has listen
+// (run-process.ts), since nothing below lets it come earlier. Without a listener the process would die of it.
+for (const signal of ["SIGTERM", "SIGINT"]) process.on(signal, () => {});
+
 const beside = (name) => fileURLToPath(new URL(name, import.meta.url));
 
 /** Undefined where it was left out of a copy of the folder, is kept from who runs it, or is not as it was built. */

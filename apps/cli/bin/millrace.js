@@ -1,6 +1,13 @@
 #!/usr/bin/env node
 import { existsSync } from "node:fs";
 
+// A server that is asked to end before it has loaded exits 0, as it does later, by what it then listens with.
+if (["api", "worker", "scheduler"].includes(process.argv[2])) {
+  for (const signal of ["SIGTERM", "SIGINT"]) {
+    process.on(signal, () => process.listenerCount(signal) === 1 && process.exit(0));
+  }
+}
+
 if (existsSync(new URL("../bundle/main.js", import.meta.url))) {
   await import("@millrace/cli/main");
 } else {

@@ -92,6 +92,25 @@ test.each(["worker", "scheduler"] as const)(
   },
 );
 
+test.each(["api", "worker", "scheduler"] as const)(
+  "the %s that is asked to end while its program loads ends with 0",
+  async (app) => {
+    const askedWhileLoading = `data:text/javascript,
+      import vm from "node:vm";
+      import { syncBuiltinESMExports } from "node:module";
+      const { Script } = vm;
+      vm.Script = class extends Script {
+        constructor(...args) { process.kill(process.pid, "SIGTERM"); super(...args); }
+      };
+      syncBuiltinESMExports();`;
+
+    const started = await startApp(app, {}, ["--import", encodeURI(askedWhileLoading)]);
+
+    expect(await started.exited).toEqual({ code: 0, signal: null });
+    expect(started.output()).not.toContain('"msg":"ready"');
+  },
+);
+
 test("an API that is started while the database is away says so, and goes on when it is there", async () => {
   const relay = await openRelay(database.url);
   relay.cutAnswers();
@@ -167,9 +186,13 @@ async function startApi(env: Readonly<Record<string, string>> = {}) {
   return { started, url };
 }
 
-function startApp(app: "api" | "worker" | "scheduler", env: Readonly<Record<string, string>>) {
+function startApp(
+  app: "api" | "worker" | "scheduler",
+  env: Readonly<Record<string, string>>,
+  nodeOptions: readonly string[] = [],
+) {
   return startProcess({
-    args: [programOf(app)],
+    args: [...nodeOptions, programOf(app)],
     env: {
       DATABASE_URL: database.url,
       REDIS_URL: redis.url,
