@@ -147,9 +147,7 @@ test("while Postgres stands still no worker beats, and none of them counts as de
   const begun = () => new Set(ledger.entries.map(({ instance }) => instance));
   await eventually("all to run", () => ids.every((id) => begun().has(id)), { timeoutMs: 60_000 });
 
-  const main = stack.postgres?.pid ?? 0;
-  const { stdout } = await promisify(execFile)("pgrep", ["-P", String(main)]);
-  const pids = [main, ...stdout.trim().split("\n").map(Number)];
+  const pids = await postgresPids();
   for (const pid of pids) freeze(pid);
   await sleep(7_000);
   for (const pid of pids) thaw(pid);
@@ -171,37 +169,63 @@ test("while Postgres stands still no worker beats, and none of them counts as de
   await expectNothingLeft(installation);
 }, 120_000);
 
-test("whoever is asked to end while Postgres is away exits 0, and others do what it could not hand over", async () => {
-  const { client, stack, events, ledger } = installation;
-  ledger.clear();
-  await client.definitions.register({
-    id: "left",
-    steps: [
-      { stepId: "nap", type: "TASK", taskId: "witness", input: { ms: 5_000, stubborn: true } },
-    ],
-  });
-  const { id } = await client.instances.start({ workflowId: "left" });
-  await eventually("it to run", () => ledger.entries.length === 1);
-  const pids = Object.values(stack.pids()).flat();
-
-  await stack.postgres?.stop("immediate");
-  for (const pid of pids) process.kill(pid, "SIGTERM");
-  const exits = await eventually(
-    "all to end",
-    () => {
-      const ended = events.filter(({ kind, pid }) => kind === "restarting" && pids.includes(pid));
-      return ended.length === pids.length
-        ? ended.map(({ name, exit }) => ({ name, exit }))
-        : undefined;
+test.each([
+  {
+    how: "is away",
+    takeAway: async () => {
+      await installation.stack.postgres?.stop("immediate");
+      return () => installation.stack.postgres?.restart();
     },
-    { timeoutMs: 30_000 },
-  );
-  await stack.postgres?.restart();
-  const { status } = await client.instances.wait(id, { timeoutMs: 60_000 });
+  },
+  {
+    how: "stands still",
+    takeAway: async () => {
+      const pids = await postgresPids();
+      for (const pid of pids) freeze(pid);
+      return async () => pids.forEach(thaw);
+    },
+  },
+])(
+  "whoever is asked to end while Postgres $how exits 0, and others do what it could not hand over",
+  async ({ how, takeAway }) => {
+    const { client, stack, events, ledger } = installation;
+    ledger.clear();
+    const workflowId = `left_${how.replaceAll(" ", "_")}`;
+    await client.definitions.register({
+      id: workflowId,
+      steps: [
+        { stepId: "nap", type: "TASK", taskId: "witness", input: { ms: 5_000, stubborn: true } },
+      ],
+    });
+    const { id } = await client.instances.start({ workflowId });
+    await eventually("it to run", () => ledger.entries.length === 1);
+    const pids = Object.values(stack.pids()).flat();
 
-  for (const { name, exit } of exits) {
-    expect({ name, exit }).toEqual({ name, exit: { code: 0, signal: null } });
-  }
-  expect(status).toBe("COMPLETED");
-  await expectNothingLeft(installation);
-}, 120_000);
+    const bringBack = await takeAway();
+    for (const pid of pids) process.kill(pid, "SIGTERM");
+    const exits = await eventually(
+      "all to end",
+      () => {
+        const ended = events.filter(({ kind, pid }) => kind === "restarting" && pids.includes(pid));
+        return ended.length === pids.length
+          ? ended.map(({ name, exit }) => ({ name, exit }))
+          : undefined;
+      },
+      { timeoutMs: 30_000 },
+    ).finally(bringBack);
+    const { status } = await client.instances.wait(id, { timeoutMs: 60_000 });
+
+    for (const { name, exit } of exits) {
+      expect({ name, exit }).toEqual({ name, exit: { code: 0, signal: null } });
+    }
+    expect(status).toBe("COMPLETED");
+    await expectNothingLeft(installation);
+  },
+  120_000,
+);
+
+async function postgresPids(): Promise<readonly number[]> {
+  const main = installation.stack.postgres?.pid ?? 0;
+  const { stdout } = await promisify(execFile)("pgrep", ["-P", String(main)]);
+  return [main, ...stdout.trim().split("\n").map(Number)];
+}

@@ -36,5 +36,6 @@ export const started = runProcess(async () => {
       await app.close();
       await closeServices(services);
     },
+    resign: () => services.database.resign(),
   };
 });

@@ -22,5 +22,6 @@ export const started = runProcess(async () => {
       await metrics?.close();
       await closeServices(services);
     },
+    resign: () => services.database.resign(),
   };
 });

@@ -39,5 +39,6 @@ export const started = runProcess(async () => {
       await metrics?.close();
       await closeServices(services);
     },
+    resign: () => services.database.resign(),
   };
 });

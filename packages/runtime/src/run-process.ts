@@ -16,6 +16,8 @@ export interface RunningProgram {
   readonly keeper?: Keeper | undefined;
   /** Takes in nothing new and lets what runs come to its end. */
   close(): Promise<void>;
+  /** Waits for no database any more: what could not be told to it is left to others. */
+  resign(): void;
 }
 
 /** How the programs end: what a supervisor or a shell script can go by. */
@@ -23,6 +25,8 @@ const EXIT = { asked: 0, failed: 1, settings: 2 } as const;
 
 /** What closing may take beyond the grace: connections to say goodbye to. */
 const CLOSING_MS = 5_000;
+/** Of these, what is left to a database that does not answer. */
+const RESIGNING_MS = 2_000;
 
 /**
  * What ends a process that does not listen, and says nothing to a cell: where all processes of a group are
@@ -111,13 +115,16 @@ function takeChannel(): (message: object) => void {
   return (message) => void send?.(message, undefined, undefined, () => {});
 }
 
-async function end({ log, settings: { graceMs }, close }: RunningProgram): Promise<void> {
+async function end({ log, settings, close, resign }: RunningProgram): Promise<void> {
+  const { graceMs } = settings;
+  const resigning = setTimeout(resign, graceMs + RESIGNING_MS);
   const limit = setTimeout(() => {
     log.error({ graceMs }, "did not come to an end in time");
     exit(EXIT.failed);
   }, graceMs + CLOSING_MS);
   try {
     await close();
+    clearTimeout(resigning);
     clearTimeout(limit);
     log.info("ended");
     exit(EXIT.asked);

@@ -2,6 +2,8 @@ import { Kysely, PostgresDialect } from "kysely";
 import type { PostgresPool, PostgresPoolClient } from "kysely";
 import pg from "pg";
 import { breaksConnection, isStalePlan, isTransient, storeErrorOf } from "./errors.ts";
+import { openResignation } from "./resignation.ts";
+import type { Resignation } from "./resignation.ts";
 import { prepared, preparedName, registerPool } from "./statement.ts";
 import type { Database } from "./tables.ts";
 
@@ -42,6 +44,11 @@ export interface DatabaseHandle {
   now(): Promise<{ readonly now: Date }>;
   /** Whether it answers and takes writes. @throws Error in words, where it is read-only; DatabaseUnavailableError */
   tryWrite(): Promise<void>;
+  /**
+   * From now on no statement is waited for: all fail as with a server that is away. For the end of a process
+   * whose server does not answer, and does not hang up either.
+   */
+  resign(): void;
   /** Waits for statements under way. Nothing happens the second time. */
   close(): Promise<void>;
 }
@@ -54,7 +61,9 @@ export interface DatabaseHandle {
  */
 export async function openDatabase(options: DatabaseOptions): Promise<DatabaseHandle> {
   const { url, poolSize = 10, log } = options;
-  const pool = new pg.Pool(poolConfig(options, poolSize));
+  const pool: Pool = Object.assign(new pg.Pool(poolConfig(options, poolSize)), {
+    resignation: openResignation(),
+  });
   // Without a listener an error of an idle connection ends the process, and so does one of a
   // connection that was taken out but has no statement under way.
   pool.on("error", (error) => log?.warn({ err: error }, "an idle database connection was lost"));
@@ -78,16 +87,21 @@ export async function openDatabase(options: DatabaseOptions): Promise<DatabaseHa
     }),
     now: () => askTime(pool),
     tryWrite: () => tryWrite(pool),
-    close: () => (closing ??= pool.end()),
+    resign: () => pool.resignation.resign(),
+    close: () => (closing ??= end(pool)),
   };
 }
 
+type Pool = pg.Pool & { readonly resignation: Resignation };
+
+async function end(pool: Pool): Promise<void> {
+  await pool.resignation.unless(pool.end()).catch((error: unknown) => {
+    if (!isTransient(error)) throw error;
+  });
+}
+
 /** Asks until the server answers or the time is over; then it is for the first statement to fail. */
-async function waitForServer(
-  pool: pg.Pool,
-  waitMs: number,
-  log: StoreLog | undefined,
-): Promise<void> {
+async function waitForServer(pool: Pool, waitMs: number, log: StoreLog | undefined): Promise<void> {
   const end = performance.now() + waitMs;
   let saidAt = -Infinity;
   while (performance.now() < end) {
@@ -107,12 +121,12 @@ async function waitForServer(
 
 const sayAgainMs = 10_000;
 
-async function askTime(pool: pg.Pool): Promise<{ readonly now: Date }> {
+async function askTime(pool: Pool): Promise<{ readonly now: Date }> {
   const { rows } = await runOn(pool, clockQuestion, []);
   return rows[0] as { now: Date };
 }
 
-async function tryWrite(pool: pg.Pool): Promise<void> {
+async function tryWrite(pool: Pool): Promise<void> {
   const { rows } = await runOn(pool, writeQuestion, []);
   const [{ readOnly, hasTables }] = rows as [{ readOnly: string; hasTables: boolean }];
   if (!hasTables) throw new Error("it lacks the tables of Millrace; make them: millrace migrate");
@@ -125,7 +139,7 @@ const writeQuestion = prepared(
     to_regclass('workflow_instances') is not null as "hasTables"`,
 );
 
-async function runOn(pool: pg.Pool, text: string, values: readonly unknown[]) {
+async function runOn(pool: Pool, text: string, values: readonly unknown[]) {
   const client = await guardedConnect(pool);
   try {
     return await client.query(text, values);
@@ -204,13 +218,13 @@ function parseTime(text: string): Date {
 const defaultTime = pg.types.getTypeParser(pg.types.builtins.TIMESTAMPTZ);
 
 /** What Kysely needs of a pool, with prepared statements, our errors, and no broken connection back. */
-function guardedPool(pool: pg.Pool): PostgresPool {
+function guardedPool(pool: Pool): PostgresPool {
   return { connect: () => guardedConnect(pool), end: () => pool.end() };
 }
 
-async function guardedConnect(pool: pg.Pool): Promise<PostgresPoolClient> {
+async function guardedConnect(pool: Pool): Promise<PostgresPoolClient> {
   try {
-    return guard(await pool.connect());
+    return guard(await pool.resignation.unless(pool.connect()), pool.resignation);
   } catch (error) {
     throw storeErrorOf(error);
   }
@@ -219,7 +233,7 @@ async function guardedConnect(pool: pg.Pool): Promise<PostgresPoolClient> {
 /** Kysely knows a connection by its object, so that each has one guard for as long as it lives. */
 const guards = new WeakMap<pg.PoolClient, PostgresPoolClient>();
 
-function guard(client: pg.PoolClient): PostgresPoolClient {
+function guard(client: pg.PoolClient, { unless }: Resignation): PostgresPoolClient {
   const known = guards.get(client);
   if (known !== undefined) return known;
 
@@ -227,18 +241,16 @@ function guard(client: pg.PoolClient): PostgresPoolClient {
   const query = async (text: string, values: readonly unknown[]) => {
     const name = preparedName(text);
     try {
-      return await client.query({
-        text,
-        values: values as unknown[],
-        ...(name !== undefined && { name }),
-      });
+      return await unless(
+        client.query({ text, values: values as unknown[], ...(name !== undefined && { name }) }),
+      );
     } catch (error) {
       isBroken ||= breaksConnection(error);
       if (!isStalePlan(error) || client.getTransactionStatus() !== "I") throw storeErrorOf(error);
     }
     // A migration has come since it was prepared. Planned anew it is right; the next caller has a new connection.
     try {
-      return await client.query({ text, values: values as unknown[] });
+      return await unless(client.query({ text, values: values as unknown[] }));
     } catch (error) {
       throw storeErrorOf(error);
     }
