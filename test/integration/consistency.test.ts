@@ -341,6 +341,28 @@ test("a start key whose instance is gone is counted, and a repeat of it is told 
   expect((await again()).status).toBe(404);
 });
 
+test("a history that is ahead of its instance refuses each verb in words, until it is repaired", async () => {
+  const id = await start("wait");
+  await query(
+    `insert into history overriding user value select (jsonb_populate_record(h, '{"version": 2}')).* from history h
+     where instance_id = $1 and version = 1`,
+    [id],
+  );
+
+  const refused = await Promise.all(
+    ["pause", "cancel"].map((verb) => api.call("POST", `/v1/instances/${id}/${verb}`, {})),
+  );
+  await repair(id);
+  const paused = await api.call("POST", `/v1/instances/${id}/pause`, {});
+
+  for (const { status, body } of refused) {
+    expect([status, body.code]).toEqual([409, "INSTANCE_DAMAGED"]);
+    expect(body.detail).toContain("is at version 1, and its history goes beyond that");
+    expect(body.detail).toContain(`millrace doctor --instance ${id} --repair`);
+  }
+  expect(paused.status).toBe(202);
+});
+
 test("a repair is in the history: who asked for it, and what was found", async () => {
   const id = await start("wait");
   await query("delete from timers where instance_id = $1 and kind = 'wait'", [id]);

@@ -26,6 +26,7 @@ export const ERROR_CODES = {
   SCHEDULE_NOT_FOUND: { status: 404, title: "No such schedule" },
   METHOD_NOT_ALLOWED: { status: 405, title: "Method not allowed" },
   STATUS_CONFLICT: { status: 409, title: "Not possible in this status" },
+  INSTANCE_DAMAGED: { status: 409, title: "The instance's rows disagree" },
   SCHEDULE_EXISTS: { status: 409, title: "There is another schedule of that id" },
   DEAD_LETTER_RESOLVED: { status: 409, title: "The dead letter is resolved already" },
   CALENDAR_EXISTS: { status: 409, title: "There is such a calendar already" },

@@ -2,7 +2,12 @@ import type { Decision, Signal, Snapshot } from "@millrace/engine";
 import { commitStatement } from "./commit/commit-statement.ts";
 import { createStatement } from "./commit/create-statement.ts";
 import { draftOf, type Draft } from "./commit/draft.ts";
-import { DataRefusedError, TransactionConflictError } from "./errors.ts";
+import {
+  brokenConstraintOf,
+  DataRefusedError,
+  HistoryAheadError,
+  TransactionConflictError,
+} from "./errors.ts";
 import { explainCommits, explainCreates } from "./commit/explain.ts";
 import { loadInbox } from "./inbox.ts";
 import type { MatchedWait } from "./inbox.ts";
@@ -162,6 +167,7 @@ export interface Locked {
  *
  * @param build Answers undefined where there is nothing to commit.
  * @returns Undefined where there is no such instance, or nothing to commit.
+ * @throws DataRefusedError, HistoryAheadError
  */
 export async function commitLocked(
   db: Db,
@@ -175,9 +181,12 @@ export async function commitLocked(
       const inbox = await loadInbox(trx, key);
       const commit = await build({ snapshot, inbox, trx });
       if (commit === undefined) return undefined;
-      const drafts = [draftOf(commit)];
+      const draft = draftOf(commit);
+      const drafts = [draft];
       const { text, values } = commitStatement(drafts, "wait", undefined);
-      const [answer] = await run<Written>(trx, text, values);
+      const [answer] = await run<Written>(trx, text, values).catch((error: unknown) => {
+        throw error instanceof DataRefusedError ? refusalOf(error, draft) : error;
+      });
       const [outcome] = await outcomesOf(trx, drafts, answer, explainCommits);
       return outcome;
     }),
@@ -265,13 +274,20 @@ async function writeHalving(
     return await writeWhole(db, drafts, write);
   } catch (error) {
     if (!(error instanceof DataRefusedError)) throw error;
-    if (drafts.length === 1) return [error];
+    const [draft] = drafts;
+    if (draft !== undefined && drafts.length === 1) return [refusalOf(error, draft)];
     const half = Math.ceil(drafts.length / 2);
     return [
       ...(await writeHalving(db, drafts.slice(0, half), write)),
       ...(await writeHalving(db, drafts.slice(half), write)),
     ];
   }
+}
+
+/** Who takes a version from another one does so in the instance's row: nobody else can be first in the history. */
+function refusalOf(error: DataRefusedError, { instanceId, version }: Draft): Error {
+  const isAhead = brokenConstraintOf(error) === "history_pkey";
+  return isAhead ? new HistoryAheadError(instanceId, version, error.cause) : error;
 }
 
 async function writeWhole(

@@ -48,6 +48,22 @@ export class DataRefusedError extends StoreError {
   readonly retryable = false;
 }
 
+/**
+ * The history has a row already at the version that a commit is to make, of which the instance's row knows
+ * nothing: somebody has restored or changed one of the two. Nothing is written over it.
+ */
+export class HistoryAheadError extends StoreError {
+  override readonly name = "HistoryAheadError";
+  readonly code = "INSTANCE_DAMAGED";
+  readonly retryable = false;
+  constructor(instanceId: string, version: number, cause: unknown) {
+    super(
+      `instance ${instanceId} is at version ${version}, and its history goes beyond that: it stays as it is until the two agree; see what is wrong with GET /v1/instances/${instanceId}/consistency, and repair it: millrace doctor --instance ${instanceId} --repair`,
+      cause,
+    );
+  }
+}
+
 /** Anything else that Postgres reports: a fault of ours or of its set-up. */
 export class DatabaseFaultError extends StoreError {
   override readonly name = "DatabaseFaultError";
@@ -111,6 +127,11 @@ const refusals = /^(22|23|54)/;
 
 function sqlStateOf(error: unknown): string | undefined {
   return error instanceof pg.DatabaseError ? error.code : undefined;
+}
+
+/** The constraint that Postgres says was broken. */
+export function brokenConstraintOf({ cause }: StoreError): string | undefined {
+  return cause instanceof pg.DatabaseError ? cause.constraint : undefined;
 }
 
 /** What node and the driver say when a connection cannot be had, or is gone. */

@@ -69,6 +69,7 @@ export {
   DatabaseFaultError,
   DatabaseUnavailableError,
   DataRefusedError,
+  HistoryAheadError,
   isTransient,
   StatementTimeoutError,
   StoreError,

@@ -28,6 +28,7 @@ const common = {
 const errors: readonly ErrorCode[] = [
   "INSTANCE_NOT_FOUND",
   "STATUS_CONFLICT",
+  "INSTANCE_DAMAGED",
   "PRECONDITION_FAILED",
   "BUSY",
 ];
