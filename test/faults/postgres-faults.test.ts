@@ -135,7 +135,7 @@ test("with Postgres away, Redis too, all processes wait without spinning, none e
 }, 120_000);
 
 test("while Postgres stands still no worker beats, and none of them counts as dead for it", async () => {
-  const { client, stack, query, ledger } = installation;
+  const { client, query, ledger } = installation;
   ledger.clear();
   await client.definitions.register({
     id: "still",
@@ -212,7 +212,8 @@ test.each([
           : undefined;
       },
       { timeoutMs: 30_000 },
-    ).finally(bringBack);
+    );
+    await bringBack();
     const { status } = await client.instances.wait(id, { timeoutMs: 60_000 });
 
     for (const { name, exit } of exits) {

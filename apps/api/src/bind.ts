@@ -200,7 +200,7 @@ export function bindRuntime(services: Services): Runtime {
             name,
             {
               status: check.status === "ok" ? "ok" : "down",
-              required: required.has(name),
+              required: required.includes(name),
               ...(detail !== "" && { detail }),
             },
           ]),

@@ -10,7 +10,7 @@ import type { Settings } from "./settings.ts";
 
 export interface Readiness extends HealthReport {
   /** Names of the checks without which nothing goes; what the others name only slows things. */
-  readonly required: ReadonlySet<string>;
+  readonly required: readonly string[];
 }
 
 /** Tells, as often as it is asked, which of the services that a process needs answer, and take writes. */
@@ -19,12 +19,12 @@ export function watchServices({ database, queue }: Services): () => Promise<Read
     postgres: () => database.tryWrite(),
     [queue.backend === "redis" ? "redis" : "queue"]: () => queue.tryWrite(),
   };
-  const required = new Set(["postgres"]);
+  const required = ["postgres"];
   const health = createHealth(checks);
   return async () => {
     const report = await health();
     const isReady = report.checks.every(
-      ({ name, status }) => status === "ok" || !required.has(name),
+      ({ name, status }) => status === "ok" || !required.includes(name),
     );
     return { ...report, status: isReady ? "ok" : "failed", required };
   };

@@ -88,13 +88,13 @@ export async function openDatabase(options: DatabaseOptions): Promise<DatabaseHa
     now: () => askTime(pool),
     tryWrite: () => tryWrite(pool),
     resign: () => pool.resignation.resign(),
-    close: () => (closing ??= end(pool)),
+    close: () => (closing ??= endPool(pool)),
   };
 }
 
 type Pool = pg.Pool & { readonly resignation: Resignation };
 
-async function end(pool: Pool): Promise<void> {
+async function endPool(pool: Pool): Promise<void> {
   await pool.resignation.unless(pool.end()).catch((error: unknown) => {
     if (!isTransient(error)) throw error;
   });

@@ -88,6 +88,7 @@ test.each(["worker", "scheduler"] as const)(
 
     expect(metrics).toContain("millrace_pool_connections");
     expect(ready.status).toBe(200);
+    expect(await ready.json()).toMatchObject({ status: "ok", required: ["postgres"] });
     expect(await started.exited).toEqual({ code: 0, signal: null });
   },
 );
