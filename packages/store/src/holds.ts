@@ -158,11 +158,16 @@ export const isolatedMark = "isolated";
  * Marks a step that waits for a worker as one that is to run alone, for people to see. Where it says
  * already of what its last run came to nothing, it goes on saying that.
  *
+ * @param patienceMs After which it is looked for, if that is sooner than it would be; undefined: as it would be.
  * @returns What its job needs; undefined where it does not wait any more.
  */
-export async function setAside(db: Db, step: StepAttempt): Promise<DueStep | undefined> {
+export async function setAside(
+  db: Db,
+  step: StepAttempt,
+  patienceMs?: number,
+): Promise<DueStep | undefined> {
   const { tenantId, instanceId, path, iteration, attempt, fence } = step;
-  const values = [tenantId, instanceId, path, iteration, attempt, fence];
+  const values = [tenantId, instanceId, path, iteration, attempt, fence, patienceMs ?? null];
   const [row] = await run<DueRow>(db, aside, values);
   return row && dueStepOf(row);
 }
@@ -170,7 +175,8 @@ export async function setAside(db: Db, step: StepAttempt): Promise<DueStep | und
 const aside = prepared(
   "set_aside",
   `update step_executions s
-  set blocked = coalesce(case when s.blocked not like 'task:%' then s.blocked end, '${isolatedMark}')
+  set blocked = coalesce(case when s.blocked not like 'task:%' then s.blocked end, '${isolatedMark}'),
+    look_at = least(s.look_at, statement_timestamp() + $7::bigint * interval '1 ms')
   where s.tenant_id = $1 and s.instance_id = $2 and s.path = $3 and s.iteration = $4
     and s.attempt = $5 and s.fence = $6 and s.status in ('PENDING', 'RETRYING') and not s.held
   returning ${dueColumns}`,

@@ -397,6 +397,21 @@ test("a step is set aside as long as it waits, and goes on saying what its last 
   expect(await rowOf(snapshot)).toMatchObject({ status: "RUNNING", blocked: null });
 });
 
+test("a step that is set aside on a guess is looked for after the patience for it, not later than otherwise", async () => {
+  const { db } = database;
+  const [guessed, asking, soon] = [await create(db), await create(db), await create(db)];
+  await sql`update step_executions set look_at = now() - interval '1 s' where instance_id = ${soon.id}`.execute(
+    db,
+  );
+
+  await setAside(db, claimRequest(guessed, workerId()), 0);
+  await setAside(db, claimRequest(asking, workerId()));
+  await setAside(db, claimRequest(soon, workerId()), 60_000);
+
+  const due = (await takeDueSteps(db, 10)).map(({ instanceId }) => instanceId);
+  expect(due.toSorted()).toEqual([guessed.id, soon.id].toSorted());
+});
+
 test("how often a step could not be taken is counted apart from how long it has waited", async () => {
   const { db } = database;
   const snapshot = await create(db);
