@@ -243,6 +243,34 @@ test("a step whose worker died before it added the job is due once the death is 
   expect([...known]).toEqual([jobId]);
 });
 
+test("of what a dead worker held, what it had begun last goes where steps run alone", async () => {
+  const { db } = services.database;
+  await registerDefinition(services, caller, {
+    id: "task",
+    steps: [{ stepId: "a", type: "TASK", taskId: "noop" }],
+  });
+  const ids = [await startTask(services), await startTask(services), await startTask(services)];
+  for (const [index, id] of ids.entries()) {
+    await services.queue.removeStep("default", stepJobId(jobOf(id)));
+    await sql`update step_executions set status = 'RUNNING', look_at = null, fence = 1,
+      worker_id = '00000000-0000-7000-8000-000000000001',
+      started_at = now() - interval '1 min' + ${index} * interval '1 s'
+      where instance_id = ${id}`.execute(db);
+  }
+
+  stopScheduler = (await runScheduler(services)).close;
+  const [depth] = await eventually("their jobs", async () => {
+    const depths = await services.queue.depths(["default"]);
+    return depths[0]?.isolated === 1 ? depths : undefined;
+  });
+
+  const { rows } = await sql`select instance_id, blocked from step_executions`.execute(db);
+  expect(depth).toMatchObject({ isolated: 1 });
+  for (const [index, id] of ids.entries()) {
+    expect(rows).toContainEqual({ instance_id: id, blocked: index === 2 ? "isolated" : null });
+  }
+});
+
 test("a retry that is due runs though its own job is put off for hours, by a host whose clock was wrong", async () => {
   await registerDefinition(services, caller, {
     id: "task",
