@@ -131,9 +131,13 @@ interface LapsedRow extends DueRow, Placed {
   readonly began_at: Date;
 }
 
-/** By the fence, too: which holding of the step it is. */
+/**
+ * By holders, whose index has what runs and nothing else: in the order of the primary key all rows of the table were read where
+ * most of them ran when it was last analyzed. By the fence, too: which holding of the step it is.
+ */
 const heldInParts = inParts(
   {
+    "s.worker_id": "uuid",
     "s.tenant_id": "text",
     "s.instance_id": "uuid",
     "s.path": "text",
@@ -173,7 +177,7 @@ const lapsedSteps = prepared(
   "lapsed_steps",
   `with lapsed as materialized (
     select ${dueColumns}, ${heldInParts.place}, ${lapseOf} as lapse,
-      s.lapses + 1 - case when s.lapses + 1 < $8::integer then 0 else (
+      s.lapses + 1 - case when s.lapses + 1 < $9::integer then 0 else (
         select count(*)::integer
         from jsonb_array_elements(coalesce(s.lapse_log, '[]') || ${lapseOf}) l
         join workers v on v.id = (l ->> 'workerId')::uuid
@@ -182,7 +186,7 @@ const lapsedSteps = prepared(
       s.worker_id as held_by, coalesce(s.started_at, s.created_at) as began_at
     from step_executions s
     left join workers w on w.id = s.worker_id
-    where ${isHeldInSilence} and s.worker_id = any ($9::uuid[]) and ${heldInParts.behind}
+    where ${isHeldInSilence} and s.worker_id = any ($10::uuid[]) and ${heldInParts.behind}
     order by ${heldInParts.order}
     limit $2
     for update of s skip locked),
@@ -194,14 +198,14 @@ const lapsedSteps = prepared(
       due_at = null, due_clock = null, timeout_at = null, lapses = s.lapses + 1,
       lapse_log = coalesce(s.lapse_log, '[]') || x.lapse
     from lapsed x
-    where ${samePlace} and x.deaths < $8
+    where ${samePlace} and x.deaths < $9
     returning ${dueColumns}, s.lapses as counted, x.silent_since, x.held_by, x.began_at,
       true as is_free, s.blocked is not null as is_put_off, x.place)
   select * from freed
   union all
   select ${dueColumns}, s.deaths, s.silent_since, s.held_by, s.began_at, false, false, s.place
-  from lapsed s where s.deaths >= $8
-  order by tenant_id, instance_id, path, iteration`,
+  from lapsed s where s.deaths >= $9
+  order by held_by, tenant_id, instance_id, path, iteration`,
 );
 
 /** An attempt whose clock ran out, and whose worker has not said so. */

@@ -169,11 +169,13 @@ test("a full Redis refuses jobs without a storm of attempts or lines", async () 
     await expect(queue.tryWrite()).rejects.toThrow(/OOM/);
     const calls = async () =>
       Number(/total_commands_processed:(\d+)/.exec(await client.info("stats"))?.[1]);
+    // What was under way comes to rest first.
+    await sleep(500);
     const [before, began] = [await calls(), performance.now()];
     await sleep(1_000);
     const perSecond = ((await calls()) - before) / ((performance.now() - began) / 1_000);
-    // About 250 with a pause after each failure, 1,100 where they begin with what was under way; about 1,900 without.
-    expect(perSecond).toBeLessThan(1_500);
+    // About 250 with a pause after each failure, about 1,900 without.
+    expect(perSecond).toBeLessThan(1_000);
     expect(lines.length).toBeLessThan(10);
   } finally {
     await client.config("SET", "maxmemory", "0");
