@@ -63,13 +63,14 @@ interface Question {
 
 /** Before whatever is stored, as of the keys of waits and steps. */
 const never = "-infinity";
-const firstKey = ["", "00000000-0000-0000-0000-000000000000", "", 0];
+const noId = "00000000-0000-0000-0000-000000000000";
+const firstKey = ["", noId, "", 0];
 
 const questions: readonly Question[] = [
   { name: "due_steps", values: [500], indexes: ["step_executions_look"] },
   {
     name: "silent_holders",
-    values: [4_000, 500, ...firstKey, 0],
+    values: [4_000, 500, noId, ...firstKey, 0],
     indexes: ["step_executions_unheld", "step_executions_held"],
   },
   {
@@ -120,7 +121,7 @@ const questions: readonly Question[] = [
   // What has settled is younger than a day.
   {
     name: "take_settled",
-    values: [86_400_000, "-infinity", "00000000-0000-0000-0000-000000000000", 500, 2_000],
+    values: [86_400_000, "-infinity", noId, 500, 2_000],
     indexes: ["workflow_instances_settled", "dead_letters_of_instance"],
   },
   {
