@@ -2,6 +2,8 @@ import { Kysely, PostgresDialect } from "kysely";
 import type { PostgresPool, PostgresPoolClient } from "kysely";
 import pg from "pg";
 import { breaksConnection, isStalePlan, isTransient, storeErrorOf } from "./errors.ts";
+import { columnsOf, PreparedQuery, requestOf } from "./prepared-query.ts";
+import type { Columns } from "./prepared-query.ts";
 import { openResignation } from "./resignation.ts";
 import type { Resignation } from "./resignation.ts";
 import { prepared, preparedName, registerPool } from "./statement.ts";
@@ -170,9 +172,7 @@ function poolConfig(options: DatabaseOptions, poolSize: number): pg.PoolConfig {
     query_timeout: statementTimeoutMs + 5_000,
     idle_in_transaction_session_timeout: standingMs,
     options: sessionSettings.map((setting) => `-c ${setting}`).join(" "),
-    types: {
-      getTypeParser: (oid, format) => parsers.get(oid) ?? pg.types.getTypeParser(oid, format),
-    },
+    types: { getTypeParser: parserOf },
   };
 }
 
@@ -202,6 +202,10 @@ const parsers: ReadonlyMap<number, (text: string) => unknown> = new Map<
   [pg.types.builtins.TIMESTAMPTZ, parseTime],
 ]);
 
+function parserOf(typeId: number, format?: "text" | "binary"): (text: string) => unknown {
+  return parsers.get(typeId) ?? pg.types.getTypeParser(typeId, format);
+}
+
 /** @throws RangeError rather than a number that is not the one that is stored. */
 function parseInt8(text: string): number {
   const number = Number(text);
@@ -230,6 +234,31 @@ async function guardedConnect(pool: Pool): Promise<PostgresPoolClient> {
   }
 }
 
+/** The first run of a statement is the driver's. */
+async function queryPrepared(
+  client: pg.PoolClient,
+  columns: Map<string, Columns>,
+  text: string,
+  values: readonly unknown[],
+): Promise<{ readonly rows: readonly object[] }> {
+  const name = preparedName(text);
+  if (name === undefined) return client.query({ text, values: values as unknown[] });
+  const known = columns.get(name);
+  const request = known && requestOf(name, values);
+  if (known !== undefined && request !== undefined) {
+    return new Promise((resolve, reject) => {
+      client.query(
+        new PreparedQuery(request, known, (error, query) =>
+          query === undefined ? reject(error) : resolve(query),
+        ),
+      );
+    });
+  }
+  const result = await client.query({ name, text, values: values as unknown[] });
+  columns.set(name, columnsOf(result.fields, parserOf));
+  return result;
+}
+
 /** Kysely knows a connection by its object, so that each has one guard for as long as it lives. */
 const guards = new WeakMap<pg.PoolClient, PostgresPoolClient>();
 
@@ -238,12 +267,11 @@ function guard(client: pg.PoolClient, { unless }: Resignation): PostgresPoolClie
   if (known !== undefined) return known;
 
   let isBroken = false;
+  /** Of the statements that this connection has prepared. */
+  const columns = new Map<string, Columns>();
   const query = async (text: string, values: readonly unknown[]) => {
-    const name = preparedName(text);
     try {
-      return await unless(
-        client.query({ text, values: values as unknown[], ...(name !== undefined && { name }) }),
-      );
+      return await unless(queryPrepared(client, columns, text, values));
     } catch (error) {
       isBroken ||= breaksConnection(error);
       if (!isStalePlan(error) || client.getTransactionStatus() !== "I") throw storeErrorOf(error);

@@ -311,6 +311,54 @@ test("what was prepared before a migration is prepared anew", async () => {
   await other.drop();
 });
 
+test("what a prepared statement is given and answers is the same in its first run and in those after it", async () => {
+  const other = await openTestDatabase(1);
+  const { db } = other;
+  const text = fc
+    .string({ unit: "binary", maxLength: 400 })
+    .filter((value) => !/[\0\p{Surrogate}]/u.test(value));
+  const row = fc.record({
+    text: fc.option(
+      fc.oneof(text, fc.constantFrom("", "null", "{}", "ß", "\xff\xff", "€".repeat(70_000))),
+    ),
+    count: fc.option(fc.integer({ min: -(2 ** 31), max: 2 ** 31 - 1 })),
+    is: fc.option(fc.boolean()),
+    at: fc.option(fc.date({ min: new Date(0), max: new Date("9999-12-31"), noInvalidDate: true })),
+    list: fc.option(fc.array(text)),
+  });
+  const rows = fc.sample(row, { numRuns: 200, seed: 1 });
+  const echo = async (given: (typeof rows)[number]) => {
+    const { text: said, count, is, at, list } = given;
+    const answer = await sql`/*echo*/ select ${said}::text as text, ${count}::integer as count,
+      ${is}::boolean as is, ${at?.toISOString()}::timestamptz as at, ${list}::text[] as list`.execute(
+      db,
+    );
+    return answer.rows;
+  };
+
+  for (const given of rows) expect(await echo(given)).toEqual([given]);
+
+  const listless = rows.map((given) => ({ ...given, list: null }));
+  for (const given of listless) expect(await echo(given)).toEqual([given]);
+  await other.drop();
+});
+
+test("a prepared statement that fails in a later run leaves its connection as good as before", async () => {
+  const other = await openTestDatabase(1);
+  const { db } = other;
+  const twice = async (count: string) =>
+    (await sql<{ n: number }>`/*twice*/ select ${count}::bigint * 2 as n`.execute(db)).rows;
+  await twice("1");
+
+  await expect(twice("x")).rejects.toBeInstanceOf(DataRefusedError);
+  await expect(twice("\0")).rejects.toBeInstanceOf(DataRefusedError);
+  await expect(twice("4503599627370497")).rejects.toThrow(RangeError);
+
+  expect(await twice("21")).toEqual([{ n: 42 }]);
+  expect(other.stats()).toMatchObject({ open: 1, waiting: 0 });
+  await other.drop();
+});
+
 test("an object has the order of its keys before it is stored as jsonb that it has after that", async () => {
   const { db } = database;
   const values = fc
