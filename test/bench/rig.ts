@@ -23,7 +23,7 @@ export interface Rig extends Watched {
   readonly sql: pg.Pool;
   /** Starts a worker process; returns at once, and not when it is ready. */
   startWorker(): Promise<BenchWorker>;
-  /** Starts worker processes that have loaded all they need, and wait for the word to begin. */
+  /** Starts worker processes that have loaded their program, and wait for the word to begin. */
   holdWorkers(count: number): Promise<{ begin(): void }>;
   register(document: { readonly id: string }): Promise<void>;
   /** Starts so many instances by `:batch`, and returns their ids. */
@@ -56,11 +56,9 @@ export const workerSettings = { MILLRACE_CONCURRENCY: "100" } as const;
 const here = import.meta.dirname;
 const tasksFile = join(here, "tasks.js");
 const holdFile = join(here, "hold.js");
-const programAt = (path: string) =>
-  fileURLToPath(new URL(`../../../apps/worker/${path}`, import.meta.url));
-const workerProgram = programAt("bundle/main.js");
-/** Of modules, since those that are held load them before they begin. */
-const heldProgram = programAt("dist/main.js");
+const workerProgram = fileURLToPath(
+  new URL("../../../apps/worker/bundle/main.js", import.meta.url),
+);
 const longestMs = 120_000;
 
 /** @param env Settings of API and scheduler beyond the defaults. */
@@ -131,7 +129,7 @@ export async function openRig(
       startWorker: () => startWorker([workerProgram]),
       async holdWorkers(count) {
         const held = await Promise.all(
-          range(count).map(() => startWorker(["--import", holdFile, heldProgram])),
+          range(count).map(() => startWorker(["--import", holdFile, workerProgram])),
         );
         await Promise.all(held.map(({ loaded }) => loaded));
         return {

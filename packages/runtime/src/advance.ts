@@ -3,6 +3,7 @@ import type { Decision, Definition, Reads, Signal, Snapshot } from "@millrace/en
 import { commitLocked } from "@millrace/store";
 import type { Commit, CommitOutcome, Db, Key, MatchedWait } from "@millrace/store";
 import { answerLoading } from "./answer.ts";
+import type { Answered } from "./answer.ts";
 import { BusyError, InstanceNotFoundError } from "./errors.ts";
 import { loadRows } from "./load-rows.ts";
 import type { Services } from "./services.ts";
@@ -124,7 +125,15 @@ async function draft(
     intent.remains ??
     (await services.definitions.get(key.tenantId, workflowId, workflowVersion)).definition;
   const at = services.clock.now();
-  const { decision } = await decideLoading(db, key, definition, snapshot, signals, noReads, at);
+  const { answer: decision } = await decideLoading(
+    db,
+    key,
+    definition,
+    snapshot,
+    signals,
+    noReads,
+    at,
+  );
   if (decision.snapshot === snapshot) return undefined;
   const commit: Commit = {
     previous: snapshot,
@@ -139,7 +148,7 @@ async function draft(
 }
 
 /** Decides, loading what the decision says it needs. */
-export async function decideLoading(
+export function decideLoading(
   db: Services["database"]["db"],
   key: Key,
   definition: Definition,
@@ -147,12 +156,11 @@ export async function decideLoading(
   signals: readonly Signal[],
   known: Reads,
   now: Date,
-): Promise<{ readonly decision: Decision; readonly reads: Reads }> {
-  const { answer: decision, reads } = await answerLoading(
+): Promise<Answered<Decision>> {
+  return answerLoading(
     `instance ${key.instanceId}`,
     (given) => decide(definition, snapshot, signals, given, now),
     (requests) => loadRows(db, key, requests),
     known,
   );
-  return { decision, reads };
 }

@@ -14,7 +14,7 @@ export async function answerLoading<Answer>(
   ask: (reads: Reads) => Answer | Needs,
   load: (requests: readonly ReadRequest[]) => Promise<Reads>,
   known: Reads = noReads,
-): Promise<{ readonly answer: Answer; readonly reads: Reads }> {
+): Promise<Answered<Answer>> {
   const asked = new Set<string>();
   for (let reads = known; ;) {
     const answer = ask(reads);
@@ -26,6 +26,12 @@ export async function answerLoading<Answer>(
     }
     reads = mergeReads(reads, await load(answer.needs));
   }
+}
+
+export interface Answered<Answer> {
+  readonly answer: Answer;
+  /** All rows that it was given. */
+  readonly reads: Reads;
 }
 
 function lacksRows(answer: unknown): answer is Needs {

@@ -17,6 +17,14 @@ export async function firstCommit(
   const previous = createSnapshot(definition, instance);
   const key = { tenantId: instance.tenantId, instanceId: instance.id };
   const { signals, at } = start;
-  const { decision } = await decideLoading(db, key, definition, previous, signals, noReads, at);
+  const { answer: decision } = await decideLoading(
+    db,
+    key,
+    definition,
+    previous,
+    signals,
+    noReads,
+    at,
+  );
   return { previous, decision, holds: [], carry: [], ...start };
 }

@@ -124,12 +124,12 @@ async function waitForServer(pool: Pool, waitMs: number, log: StoreLog | undefin
 const sayAgainMs = 10_000;
 
 async function askTime(pool: Pool): Promise<{ readonly now: Date }> {
-  const { rows } = await runOn(pool, clockQuestion, []);
-  return rows[0] as { now: Date };
+  const [answer] = await runOn(pool, clockQuestion, []);
+  return answer as { now: Date };
 }
 
 async function tryWrite(pool: Pool): Promise<void> {
-  const { rows } = await runOn(pool, writeQuestion, []);
+  const rows = await runOn(pool, writeQuestion, []);
   const [{ readOnly, hasTables }] = rows as [{ readOnly: string; hasTables: boolean }];
   if (!hasTables) throw new Error("it lacks the tables of Millrace; make them: millrace migrate");
   if (readOnly === "on") throw new Error("it takes no writes: it is read-only, or a standby");
@@ -141,10 +141,14 @@ const writeQuestion = prepared(
     to_regclass('workflow_instances') is not null as "hasTables"`,
 );
 
-async function runOn(pool: Pool, text: string, values: readonly unknown[]) {
+async function runOn(
+  pool: Pool,
+  text: string,
+  values: readonly unknown[],
+): Promise<readonly unknown[]> {
   const client = await guardedConnect(pool);
   try {
-    return await client.query(text, values);
+    return (await client.query(text, values)).rows;
   } finally {
     client.release();
   }
@@ -202,9 +206,8 @@ const parsers: ReadonlyMap<number, (text: string) => unknown> = new Map<
   [pg.types.builtins.TIMESTAMPTZ, parseTime],
 ]);
 
-function parserOf(typeId: number, format?: "text" | "binary"): (text: string) => unknown {
-  return parsers.get(typeId) ?? pg.types.getTypeParser(typeId, format);
-}
+const parserOf: pg.CustomTypesConfig["getTypeParser"] = (typeId, format) =>
+  parsers.get(typeId) ?? pg.types.getTypeParser(typeId, format);
 
 /** @throws RangeError rather than a number that is not the one that is stored. */
 function parseInt8(text: string): number {
@@ -235,7 +238,7 @@ async function guardedConnect(pool: Pool): Promise<PostgresPoolClient> {
 }
 
 /** The first run of a statement is the driver's. */
-async function queryPrepared(
+function queryPrepared(
   client: pg.PoolClient,
   columns: Map<string, Columns>,
   text: string,
@@ -245,18 +248,19 @@ async function queryPrepared(
   if (name === undefined) return client.query({ text, values: values as unknown[] });
   const known = columns.get(name);
   const request = known && requestOf(name, values);
-  if (known !== undefined && request !== undefined) {
-    return new Promise((resolve, reject) => {
-      client.query(
-        new PreparedQuery(request, known, (error, query) =>
-          query === undefined ? reject(error) : resolve(query),
-        ),
-      );
+  if (known === undefined || request === undefined) {
+    return client.query({ name, text, values: values as unknown[] }).then((result) => {
+      columns.set(name, columnsOf(result.fields, parserOf));
+      return result;
     });
   }
-  const result = await client.query({ name, text, values: values as unknown[] });
-  columns.set(name, columnsOf(result.fields, parserOf));
-  return result;
+  return new Promise((resolve, reject) => {
+    client.query(
+      new PreparedQuery(request, known, (error, query) =>
+        query === undefined ? reject(error) : resolve(query),
+      ),
+    );
+  });
 }
 
 /** Kysely knows a connection by its object, so that each has one guard for as long as it lives. */

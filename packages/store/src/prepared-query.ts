@@ -93,13 +93,26 @@ export function requestOf(name: string, values: readonly unknown[]): string | un
       parameters += absent;
       continue;
     }
-    if (typeof value === "object" || typeof value === "function") return undefined;
-    const text = typeof value === "string" ? value : String(value);
+    const text = textOf(value);
+    if (text === undefined) return undefined;
     const bytes = isAscii ? text : Buffer.from(text).toString("latin1");
     parameters += int32(bytes.length) + bytes;
   }
   const bind = `\0${name}\0${allText}${int16(values.length)}${parameters}${allText}`;
   return `B${int32(bind.length + 4)}${bind}${executeAndSync}`;
+}
+
+function textOf(value: unknown): string | undefined {
+  switch (typeof value) {
+    case "string":
+      return value;
+    case "number":
+    case "bigint":
+    case "boolean":
+      return String(value);
+    default:
+      return undefined;
+  }
 }
 
 /** Most lengths are short. */

@@ -20,8 +20,14 @@ export function openResignation(): Resignation {
     unless: (work) =>
       new Promise((resolve, reject) => {
         waiting.add(reject);
-        const over = () => waiting.delete(reject);
-        work.then(resolve, reject).finally(over);
+        const settle = <Value>(tell: (value: Value) => void, value: Value) => {
+          waiting.delete(reject);
+          tell(value);
+        };
+        work.then(
+          (result) => settle(resolve, result),
+          (failure: unknown) => settle(reject, failure),
+        );
         if (error !== undefined) reject(error);
       }),
     resign() {

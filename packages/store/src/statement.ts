@@ -49,10 +49,7 @@ export function preparedName(text: string): string | undefined {
 }
 
 /** Runs a text on a connection of the pool. */
-export type RunOnPool = (
-  text: string,
-  values: readonly unknown[],
-) => Promise<{ readonly rows: readonly unknown[] }>;
+export type RunOnPool = (text: string, values: readonly unknown[]) => Promise<readonly unknown[]>;
 
 const pools = new WeakMap<Db, RunOnPool>();
 
@@ -62,15 +59,14 @@ export function registerPool(db: Db, runOnPool: RunOnPool): void {
 }
 
 /** Runs a statement as it is written. */
-export async function run<Row>(
+export function run<Row>(
   db: Db,
   text: string,
   values: readonly unknown[],
 ): Promise<readonly Row[]> {
   const onPool = pools.get(db);
-  if (onPool !== undefined) return (await onPool(text, values)).rows as readonly Row[];
-  const { rows } = await db.executeQuery<Row>(CompiledQuery.raw(text, [...values]));
-  return rows;
+  if (onPool !== undefined) return onPool(text, values) as Promise<readonly Row[]>;
+  return db.executeQuery<Row>(CompiledQuery.raw(text, [...values])).then(({ rows }) => rows);
 }
 
 /**

@@ -123,41 +123,58 @@ export interface Changes {
  * are the same object are taken as equal unseen, so that the work follows what a decision touched.
  */
 export function changesBetween(previous: Snapshot, next: Snapshot): Changes {
+  const changes: Mutable<Changes> = {};
+  for (const field of plainFields) {
+    if (!sameJson(previous[field], next[field])) Object.assign(changes, { [field]: next[field] });
+  }
   const variables = objectChanges(previous.variables, next.variables);
   const live = objectChanges(previous.live, next.live);
   const iterations = objectChanges(previous.iterations, next.iterations);
   const triggerKeys = objectChanges(previous.triggerKeys, next.triggerKeys);
-  const changed = (field: keyof Snapshot): boolean => !sameJson(previous[field], next[field]);
-  return {
-    ...(changed("status") && { status: next.status }),
-    ...(changed("priority") && { priority: next.priority }),
-    ...(changed("startedAt") && { startedAt: isoTime(next.startedAt) }),
-    ...(changed("completedAt") && { completedAt: isoTime(next.completedAt) }),
-    ...(variables && { variables }),
-    ...(changed("output") && { output: next.output }),
-    ...(changed("error") && { error: next.error }),
-    ...(changed("cancellation") && { cancellation: next.cancellation }),
-    ...(changed("compensation") && { compensation: next.compensation }),
-    ...(live && { live: mapChanges(live, storeLive) }),
-    ...(iterations && { iterations }),
-    ...(changed("completions") && { completions: next.completions }),
-    ...(changed("entered") && { entered: next.entered }),
-    ...(changed("completedSteps") && { completedSteps: next.completedSteps }),
-    ...(changed("countedSteps") && { countedSteps: next.countedSteps }),
-    ...(changed("begunItems") && { begunItems: next.begunItems }),
-    ...(changed("lastOutput") && { lastOutput: next.lastOutput }),
-    ...(changed("uncertain") && { uncertain: next.uncertain }),
-    ...(changed("timers") && { timers: next.timers }),
-    ...(triggerKeys && { triggerKeys }),
-    ...(changed("pause") && { pause: next.pause }),
-    ...(changed("interventions") && { interventions: next.interventions }),
-    ...(changed("reopened") && { reopened: next.reopened }),
-    ...(changed("slot") && { slot: next.slot }),
-    ...(changed("slotRequests") && { slotRequests: next.slotRequests }),
-    ...(changed("slotWantedAt") && { slotWantedAt: next.slotWantedAt }),
-    ...(changed("failedAt") && { failedAt: next.failedAt }),
-  };
+  if (variables) changes.variables = variables;
+  if (live) changes.live = mapChanges(live, storeLive);
+  if (iterations) changes.iterations = iterations;
+  if (triggerKeys) changes.triggerKeys = triggerKeys;
+  if (!sameJson(previous.startedAt, next.startedAt)) changes.startedAt = isoTime(next.startedAt);
+  if (!sameJson(previous.completedAt, next.completedAt)) {
+    changes.completedAt = isoTime(next.completedAt);
+  }
+  return changes;
 }
+
+type Mutable<T> = { -readonly [K in keyof T]: T[K] };
+
+/** Fields that are compared as a whole, and stored as they are. */
+type PlainField = Exclude<
+  keyof Changes,
+  "variables" | "live" | "iterations" | "triggerKeys" | "startedAt" | "completedAt"
+>;
+
+const isPlain: Readonly<Record<PlainField, true>> = {
+  status: true,
+  priority: true,
+  output: true,
+  error: true,
+  cancellation: true,
+  compensation: true,
+  completions: true,
+  entered: true,
+  completedSteps: true,
+  countedSteps: true,
+  begunItems: true,
+  lastOutput: true,
+  uncertain: true,
+  timers: true,
+  pause: true,
+  interventions: true,
+  reopened: true,
+  slot: true,
+  slotRequests: true,
+  slotWantedAt: true,
+  failedAt: true,
+};
+
+const plainFields = Object.keys(isPlain) as PlainField[];
 
 /** The snapshot one version on. */
 export function applyChanges(snapshot: Snapshot, changes: Changes): Snapshot {

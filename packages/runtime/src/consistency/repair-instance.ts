@@ -121,7 +121,15 @@ async function rebuildFrom(
   const { definition } = await services.definitions.get(key.tenantId, workflowId, workflowVersion);
   const at = services.clock.now();
   const signals = [signal];
-  const { decision } = await decideLoading(db, key, definition, snapshot, signals, noReads, at);
+  const { answer: decision } = await decideLoading(
+    db,
+    key,
+    definition,
+    snapshot,
+    signals,
+    noReads,
+    at,
+  );
   await rebuildInstance(db, version, {
     previous: snapshot,
     decision,

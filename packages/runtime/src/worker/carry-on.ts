@@ -41,11 +41,10 @@ async function runAndCommit(
   try {
     const startedAt = performance.now();
     if (startedAt - held.since > freshMs) await abortIfLost(worker, held);
-    const [signal, reads] = await Promise.all([
-      runShown(worker, held),
-      // Only to save time: what is missing is loaded when the decision asks for it.
-      prefetch(worker, held).catch(() => held.reads),
-    ]);
+    // Only to save time: what is missing is loaded when the decision asks for it.
+    const prefetching = prefetch(worker, held)?.catch(() => held.reads);
+    const signal = await runShown(worker, held);
+    const reads = prefetching === undefined ? held.reads : await prefetching;
     if (signal === undefined) {
       metrics.voidResults.add({ reason: "aborted" });
       return undefined;
@@ -94,17 +93,19 @@ function count(
   if (kind !== "stepSucceeded") metrics.errors.add({ workflow: workflowId, step: stepId });
 }
 
-/** Loads, while the task runs, the rows that the decision after it may read. */
-async function prefetch({ services }: WorkerState, held: Held): Promise<Reads> {
+/** Loads, while the task runs, the rows that the decision after it may read; undefined where all are there. */
+function prefetch({ services }: WorkerState, held: Held): Promise<Reads> | undefined {
   const step = held.definition.steps.get(held.step.stepId);
   const wanted = step === undefined || held.step.compensates !== null ? [] : step.reads;
-  if (wanted === "ALL") return held.reads;
+  if (wanted === "ALL" || wanted.length === 0) return undefined;
   const { path: from } = held.step;
   const requests = wanted
     .flatMap((stepId) => pathOfStep(held.definition, stepId, from) ?? [])
     .filter((path) => path !== held.step.path && !held.reads.latest.has(path))
     .map((path) => ({ kind: "latest", path }) as const);
-  if (requests.length === 0) return held.reads;
+  if (requests.length === 0) return undefined;
   const key = { tenantId: held.snapshot.tenantId, instanceId: held.snapshot.id };
-  return mergeReads(held.reads, await loadReads(services.database.db, key, requests));
+  return loadReads(services.database.db, key, requests).then((loaded) =>
+    mergeReads(held.reads, loaded),
+  );
 }

@@ -59,27 +59,26 @@ type Ended =
 async function firstOf(held: Held): Promise<Ended> {
   const { abort, step } = held;
   const timers = new Set<NodeJS.Timeout | undefined>();
-  const heartbeat = silenceTimer(held);
-  const handler = callHandler(held, heartbeat.beat);
-  const clock = new Promise<Ended>((resolve) => {
-    const timeoutMs = step.timeoutMs ?? held.known.timeoutMs;
-    if (timeoutMs === null) return;
-    timers.add(after(timeoutMs, () => resolve({ kind: "timedOut", clock: "timeout" })));
-  });
-  const isCompensable = held.definition.compensationFor.has(step.stepId);
-  const graceMs = isCompensable ? awaitedGraceMs : abortGraceMs;
-  const lost = new Promise<Ended>((resolve) => {
-    abort.onAbort(() => {
-      timers.add(after(graceMs, () => resolve({ kind: "lost" })));
-    });
-  });
+  let heartbeat: Heartbeat | undefined;
   try {
-    const ended = await Promise.race([handler, clock, heartbeat.silent, lost]);
+    const ended = await new Promise<Ended>((resolve, reject) => {
+      const isCompensable = held.definition.compensationFor.has(step.stepId);
+      const graceMs = isCompensable ? awaitedGraceMs : abortGraceMs;
+      abort.onAbort(() => {
+        timers.add(after(graceMs, () => resolve({ kind: "lost" })));
+      });
+      const timeoutMs = step.timeoutMs ?? held.known.timeoutMs;
+      if (timeoutMs !== null) {
+        timers.add(after(timeoutMs, () => resolve({ kind: "timedOut", clock: "timeout" })));
+      }
+      heartbeat = awaitBeats(held, () => resolve({ kind: "timedOut", clock: "heartbeat" }));
+      callHandler(held, heartbeat.beat).then(resolve, reject);
+    });
     if (ended.kind === "timedOut")
       abort.abort(new Error(`the attempt ended by its ${ended.clock}`));
     return ended;
   } finally {
-    heartbeat.stop();
+    heartbeat?.stop();
     for (const timer of timers) clearTimeout(timer);
   }
 }
@@ -189,23 +188,23 @@ export function storable(text: string, maxLength: number): string {
  */
 const unstorable = /[\0\p{Surrogate}]/gu;
 
-/** Ends the attempt when `heartbeat()` has not been called for the step's heartbeatTimeout. */
-function silenceTimer(held: Held) {
+interface Heartbeat {
+  readonly beat: (progress?: Json) => void;
+  readonly stop: () => void;
+}
+
+/** Tells when `heartbeat()` has not been called for the step's heartbeatTimeout. */
+function awaitBeats(held: Held, onSilent: () => void): Heartbeat {
   const limitMs = held.step.heartbeatTimeoutMs ?? held.known.heartbeatTimeoutMs;
   let timer: NodeJS.Timeout | undefined;
-  let resolveSilent: (ended: Ended) => void = () => {};
-  const silent = new Promise<Ended>((resolve) => {
-    resolveSilent = resolve;
-  });
   const arm = () => {
     if (limitMs === null) return;
     clearTimeout(timer);
-    timer = after(limitMs, () => resolveSilent({ kind: "timedOut", clock: "heartbeat" }));
+    timer = after(limitMs, onSilent);
   };
   arm();
   return {
-    silent,
-    beat(progress?: Json) {
+    beat(progress) {
       arm();
       held.reportProgress(progress);
     },

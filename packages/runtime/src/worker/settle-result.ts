@@ -67,7 +67,8 @@ export async function settleResult(worker: WorkerState, result: Result): Promise
     const [next] = await commitTogether(worker, [result], recall(worker, [result]));
     return next;
   } finally {
-    void settleWaiting(worker, queue, () => instances.delete(name));
+    if (queue.length === 0) instances.delete(name);
+    else void settleWaiting(worker, queue, () => instances.delete(name));
   }
 }
 
@@ -144,7 +145,7 @@ async function commitTogether(
     const signals = [...before, ...results.map(({ signal }) => signal)];
     const known = isLone ? first.held.reads : noReads;
     const at = services.clock.now();
-    const { decision, reads } = await persistently(services.log, () =>
+    const { answer: decision, reads } = await persistently(services.log, () =>
       decideLoading(services.database.db, key, definition, snapshot, signals, known, at),
     );
     if (decision.snapshot === snapshot) {

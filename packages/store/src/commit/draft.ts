@@ -150,13 +150,19 @@ export interface ChildSignalInsert extends Place {
   readonly body: string;
 }
 
-type CommandOf<K extends Command["kind"]> = Extract<Command, { kind: K }>;
+type CommandOf<K extends Command["kind"]> = OfKind<Command, K>;
+
+/** Also those that have one of several kinds. */
+type OfKind<C extends Command, K> = C extends unknown ? (K extends C["kind"] ? C : never) : never;
 
 /** @throws RangeError where a value cannot be stored. */
 export function draftOf(commit: Commit): Draft {
   const { previous, decision, at, actor } = commit;
-  const { snapshot: next, guards, commands } = decision;
-  const settles = commands.some(({ kind }) => kind === "settle");
+  const { snapshot: next, guards } = decision;
+  const all = byKind(decision.commands);
+  const settles = all("settle").length > 0;
+  // The end of an instance takes all its waits and timers, so there is no need to touch them singly.
+  const kept: CommandsByKind = settles ? () => none : all;
   const texts = textsOf(commit);
   const inserts = insertsOf(commit);
   const updates = decision.updates.map((row) => ({
@@ -173,38 +179,23 @@ export function draftOf(commit: Commit): Draft {
   ];
   const isPaused = next.status === "PAUSED";
   const pauses = isPaused !== (previous.status === "PAUSED");
-  // The end of an instance takes all its waits and timers, so there is no need to touch them singly.
-  const kept = settles ? [] : commands;
-  const emitted = commands.flatMap((command) =>
-    command.kind === "emitEvent" ? [command.event] : [],
-  );
-  const opens = kept.flatMap((command) =>
-    command.kind === "openWait" ? [waitInsert(command.wait, emitted.length, isPaused)] : [],
-  );
-  const emits = emitted.map((event, index) => ({
+  const emitted = all("emitEvent");
+  const emits = emitted.map(({ event }, index) => ({
     event,
     payload: jsonText(event.payload),
     after: emitted.length - index - 1,
   }));
-  const rekeys = kept.flatMap((command) =>
-    command.kind === "rekeyWait"
-      ? [
-          {
-            ...command,
-            keyHash: hashOf(command.key),
-            isHeld: pauses && command.path !== triggerPath ? isPaused : null,
-          },
-        ]
-      : [],
-  );
-  const closes = kept.filter((command) => command.kind === "closeWait");
-  const sets = kept.filter((command) => command.kind === "setTimer");
-  const clears = kept.filter((command) => command.kind === "clearTimer");
-  const holds = kept.flatMap((command) =>
-    command.kind === "hold" || command.kind === "letGo"
-      ? [{ ...command, isHeld: command.kind === "hold" }]
-      : [],
-  );
+  const opens = kept("openWait").map(({ wait }) => waitInsert(wait, emitted.length, isPaused));
+  const rekeys = kept("rekeyWait").map((command) => ({
+    ...command,
+    keyHash: hashOf(command.key),
+    isHeld: pauses && command.path !== triggerPath ? isPaused : null,
+  }));
+  const sets = kept("setTimer");
+  const holds = [...kept("hold"), ...kept("letGo")].map((command) => ({
+    ...command,
+    isHeld: command.kind === "hold",
+  }));
   return {
     tenantId: previous.tenantId,
     instanceId: previous.id,
@@ -221,23 +212,26 @@ export function draftOf(commit: Commit): Draft {
     updates,
     opens,
     rekeys,
-    closes,
-    handsOn: commands.filter(isHandingOn),
+    closes: kept("closeWait"),
+    handsOn: all("closeWait").filter(({ handsOn }) => handsOn === true),
     emits,
     sets,
-    clears,
+    clears: kept("clearTimer"),
     heldSteps: holds.flatMap(({ executions, isHeld }) =>
       executions.map((place) => ({ ...place, isHeld })),
     ),
     heldTimers: holds.flatMap(({ timers, isHeld }) => timers.map((each) => ({ ...each, isHeld }))),
     heldWaits: holds.flatMap(({ waits, isHeld }) => waits.map((each) => ({ ...each, isHeld }))),
-    opensLetter: commands.find((command) => command.kind === "openDeadLetter"),
-    resolvesLetter: commands.find((command) => command.kind === "resolveDeadLetter"),
+    opensLetter: all("openDeadLetter")[0],
+    resolvesLetter: all("resolveDeadLetter")[0],
     settles,
-    closesAtEnd: settles && commands.some(({ kind }) => kind === "closeWait"),
+    closesAtEnd: settles && all("closeWait").length > 0,
     slots: slotChangesOf(commit),
-    starts: commands.filter((command) => command.kind === "startChild"),
-    sends: commands.flatMap((command) => sendOf(next, command) ?? []),
+    starts: all("startChild"),
+    sends: [
+      ...all("cancelChild").map((command) => cancelOf(next, command)),
+      ...all("reportEnd").map((command) => endOf(next, command)),
+    ],
     received: commit.received ?? [],
     rows:
       needs.length + inserts.length + updates.length + opens.length + sets.length + emits.length,
@@ -245,24 +239,36 @@ export function draftOf(commit: Commit): Draft {
   };
 }
 
-function isHandingOn(command: Command): command is CommandOf<"closeWait"> {
-  return command.kind === "closeWait" && command.handsOn === true;
+const none: readonly never[] = [];
+
+type CommandsByKind = <K extends Command["kind"]>(kind: K) => readonly CommandOf<K>[];
+
+/** In one walk: most commits have a command or two, and are asked for each of the kinds. */
+function byKind(commands: readonly Command[]): CommandsByKind {
+  const kinds = new Map<string, unknown[]>();
+  for (const command of commands) {
+    const those = kinds.get(command.kind);
+    if (those === undefined) kinds.set(command.kind, [command]);
+    else those.push(command);
+  }
+  return (kind) => (kinds.get(kind) ?? none) as readonly CommandOf<typeof kind>[];
 }
 
-function sendOf(
-  { id, version: sentVersion }: Snapshot,
-  command: Command,
-): ChildSignalInsert | undefined {
-  if (command.kind === "cancelChild") {
-    const { path, iteration, attempt, childId, reason, shouldCompensate } = command;
-    const body = jsonText({ reason, shouldCompensate, parentId: id });
-    return { to: childId, kind: "CANCEL", path, iteration, attempt, childId, sentVersion, body };
-  }
-  if (command.kind !== "reportEnd") return undefined;
-  const { parent, status, error, reason, isOwn } = command;
+function cancelOf(
+  { id: parentId, version: sentVersion }: Snapshot,
+  { path, iteration, attempt, childId, reason, shouldCompensate }: CommandOf<"cancelChild">,
+): ChildSignalInsert {
+  const body = jsonText({ reason, shouldCompensate, parentId });
+  return { to: childId, kind: "CANCEL", path, iteration, attempt, childId, sentVersion, body };
+}
+
+function endOf(
+  { id: childId, version: sentVersion }: Snapshot,
+  { parent, status, error, reason, isOwn }: CommandOf<"reportEnd">,
+): ChildSignalInsert {
   const { instanceId: to, path, iteration, attempt } = parent;
   const body = jsonText({ status, error, reason, isOwn });
-  return { to, kind: "END", path, iteration, attempt, childId: id, sentVersion, body };
+  return { to, kind: "END", path, iteration, attempt, childId, sentVersion, body };
 }
 
 function textsOf({ previous, decision, signals, create }: Commit): Texts {

@@ -46,9 +46,9 @@ export interface Owned<Row> {
 export function openParameters(drafts: readonly Draft[]): Parameters {
   const values: (string | null)[] = [];
   const isAlone = drafts.length === 1;
-  /** A digit a section: none, several rows or commits, or one row of one commit. */
+  /** A digit to the base of three for each section: none, several rows or commits, or one row of one commit. */
   let mask = isAlone ? 1 : 0;
-  let sections = 1;
+  let digit = 1;
 
   function add<Row>(source: RowSource<Owned<Row>>, rows: readonly Owned<Row>[]): From {
     const first = values.length + 1;
@@ -66,13 +66,14 @@ export function openParameters(drafts: readonly Draft[]): Parameters {
   return {
     add: (source) => add(source, own(drafts)),
     addRows(source, rowsOf) {
-      const digit = 3 ** sections++;
-      const rows: Owned<ReturnType<typeof rowsOf>[number]>[] = [];
+      digit *= 3;
+      let rows: Owned<ReturnType<typeof rowsOf>[number]>[] | undefined;
       for (let ix = 0; ix < drafts.length; ix++) {
         const draft = drafts[ix] as Draft;
-        for (const row of rowsOf(draft)) rows.push({ ix, draft, row });
+        for (const row of rowsOf(draft)) (rows ??= []).push({ ix, draft, row });
       }
-      if (rows.length === 0) return undefined;
+      // Most commits have rows for a few sections only.
+      if (rows === undefined) return undefined;
       mask += digit * (isAlone && rows.length === 1 ? 2 : 1);
       return add(source, rows);
     },
