@@ -59,6 +59,8 @@ const holdFile = join(here, "hold.js");
 const workerProgram = fileURLToPath(
   new URL("../../../apps/worker/bundle/main.js", import.meta.url),
 );
+/** By then the threads of workers that have loaded have loaded as well. */
+const threadsMs = 500;
 const longestMs = 120_000;
 
 /** @param env Settings of API and scheduler beyond the defaults. */
@@ -132,6 +134,7 @@ export async function openRig(
           range(count).map(() => startWorker(["--import", holdFile, workerProgram])),
         );
         await Promise.all(held.map(({ loaded }) => loaded));
+        await sleep(threadsMs);
         return {
           begin() {
             for (const { child } of held) child.kill("SIGUSR2");

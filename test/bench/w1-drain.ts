@@ -29,7 +29,7 @@ function drainBy(workers: number, count: number, suffix: string): Workload {
 
 /**
  * The clock starts when the first worker enters its row, before it takes jobs. Workers have loaded their
- * modules by then, as those of the systems that Millrace is compared with.
+ * program by then, as those of the systems that Millrace is compared with.
  */
 async function drain(
   { servers }: Bench,

@@ -3,8 +3,10 @@ import {
   closeServices,
   isCell,
   meetKeeper,
+  openBeatThread,
   openMetricsOf,
   openServices,
+  orphanMsOf,
   runProcess,
   runWorker,
   samplePool,
@@ -14,10 +16,15 @@ import { readConfig, readEnvironment } from "./config.ts";
 export const started = runProcess(async () => {
   const config = readConfig();
   const keeper = isCell() ? await meetKeeper() : undefined;
+  const beat = openBeatThread(
+    config.databaseUrl,
+    keeper ? { orphanMs: orphanMsOf(config.graceMs), isKilled: false } : { isKilled: true },
+  );
   const services = await openServices({ name: "worker", ...config, onCount: keeper?.count });
   samplePool(services);
   const worker = await runWorker(services, {
     ...config,
+    beat,
     ...(keeper
       ? { keeper }
       : {

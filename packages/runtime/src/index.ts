@@ -82,6 +82,7 @@ export { whyInstance } from "./why/why-instance.ts";
 export type { NearMiss, Reason } from "./why/reason.ts";
 export type { Why } from "./why/why-instance.ts";
 export { waitUntilSettled } from "./instances/wait-until-settled.ts";
+export { openBeatThread, orphanMsOf } from "./worker/beat.ts";
 export { isCell, meetKeeper } from "./worker/cell.ts";
 export type { Keeper } from "./worker/cell.ts";
 export { runWorker } from "./worker/run-worker.ts";

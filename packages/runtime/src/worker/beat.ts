@@ -1,7 +1,6 @@
 import { Worker } from "node:worker_threads";
 import { beatThread, signOf } from "@millrace/store";
 import type { BeatThreadData, StepRun } from "@millrace/store";
-import type { Services } from "../services.ts";
 
 export interface Beat {
   /**
@@ -21,23 +20,32 @@ export interface Beat {
 const most = 2_048;
 const turnMs = 500;
 
+export interface BeatSettings {
+  /** As in `BeatThreadData`. */
+  readonly orphanMs?: number;
+  /** Whether the thread kills the process when its event loop is kept by a step that has ended. */
+  readonly isKilled: boolean;
+}
+
+/** A cell whose worker has died ends itself; only one whose step blocks it does not, and is killed. */
+export function orphanMsOf(graceMs: number): number {
+  return graceMs + orphanMarginMs;
+}
+
+const orphanMarginMs = 6_000;
+
 /**
- * Opens the thread that beats: early, since it has to load and to connect before the worker is ready.
- *
- * @param orphanMs As in `BeatThreadData`.
- * @param isKilled Whether the thread kills the process when its event loop is kept by a step that has ended.
+ * Opens the thread that beats: before all else, since it has to load and to connect before the worker is
+ * ready, beside what the worker loads and connects to itself.
  */
-export function openBeatThread(
-  { database, log }: Services,
-  { orphanMs, isKilled }: { readonly orphanMs?: number | undefined; readonly isKilled: boolean },
-): Beat {
+export function openBeatThread(databaseUrl: string, { orphanMs, isKilled }: BeatSettings): Beat {
   const turns = new Int32Array(new SharedArrayBuffer(4));
   const handlers = new Int32Array(new SharedArrayBuffer(4 * most));
   const free = Array.from(handlers.keys());
   const turning = setInterval(() => Atomics.add(turns, 0, 1), turnMs).unref();
   const thread = new Worker(beatThread, {
     workerData: {
-      databaseUrl: database.url,
+      databaseUrl,
       ...(orphanMs !== undefined && { orphanMs }),
       ...(isKilled && { signs: { turns, handlers } }),
     } satisfies BeatThreadData,
@@ -45,9 +53,11 @@ export function openBeatThread(
     execArgv: [],
   });
   let stopping = false;
-  thread.on("error", (error) => log.error({ err: error }, "the beat thread failed"));
+  // Without a beat others take the steps over, so this process must not go on as if it held them.
+  thread.on("error", (error) => {
+    throw new Error("the beat thread failed", { cause: error });
+  });
   thread.on("exit", () => {
-    // Without a beat others take the steps over, so this process must not go on as if it held them.
     if (!stopping) throw new Error("the beat thread ended");
   });
 
@@ -56,11 +66,7 @@ export function openBeatThread(
       const beating = new Promise<void>((resolve) => {
         thread.on("message", ({ kind }: { readonly kind: "beating" | "stale" }) => {
           if (kind === "beating") return resolve();
-          log.warn("the beat was silent for too long; taking a new id");
-          onStale().then(
-            (id) => thread.postMessage({ kind: "id", id }),
-            (error: unknown) => log.error({ err: error }, "no new id"),
-          );
+          void onStale().then((id) => thread.postMessage({ kind: "id", id }));
         });
       });
       thread.postMessage({ kind: "id", id: workerId });

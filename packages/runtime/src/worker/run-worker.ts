@@ -22,6 +22,7 @@ import { openAbort } from "./abort.ts";
 import { advanceInstance } from "./advance-instance.ts";
 import { undoChangeToAllObjects } from "./all-objects.ts";
 import { openBeatThread } from "./beat.ts";
+import type { Beat } from "./beat.ts";
 import { carryOn } from "./carry-on.ts";
 import { takeFromKeeper } from "./cell.ts";
 import type { Keeper } from "./cell.ts";
@@ -52,14 +53,13 @@ export interface WorkerOptions {
    * not the worker's alone: they run in it, one at a time.
    */
   readonly program?: CellProgram;
+  /** Opened before the services are; by the worker itself when absent. */
+  readonly beat?: Beat;
   /** Such processes that it has at a time for each of its queues; as the memory allows when absent. */
   readonly cells?: number;
   /** Of such a process: it takes steps from the worker that started it, and from nobody else. */
   readonly keeper?: Keeper;
 }
-
-/** A cell whose worker has died ends itself; only one whose step blocks it does not, and is killed. */
-const orphanMarginMs = 6_000;
 
 export interface RunningWorker {
   readonly id: string;
@@ -80,10 +80,7 @@ export async function runWorker(
   // A cell carries nothing on, since it serves no queue.
   const queues = keeper === undefined ? options.queues : [];
   const { database, queue, log } = services;
-  const beat = openBeatThread(services, {
-    orphanMs: keeper && graceMs + orphanMarginMs,
-    isKilled: program !== undefined,
-  });
+  const beat = options.beat ?? openBeatThread(database.url, { isKilled: false });
   const tasks = await loadTasks(options.tasks, (message) => log.warn({}, message));
   const registry = taskRegistry(tasks);
   const holdings = openHoldings();
@@ -106,6 +103,7 @@ export async function runWorker(
 
   await register(worker);
   await beat.start(worker.id, async () => {
+    log.warn("the beat was silent for too long; taking a new id");
     const former = worker.id;
     worker.id = newWorkerId();
     // Before their handlers hear of it: what a handler makes of its abort is not the step's failure.
