@@ -46,6 +46,7 @@ export type { StartListener, TriggeredStart } from "./start-triggers.ts";
 export { engineRev } from "./rev.ts";
 export { applyChanges, blankSnapshot, changesBetween } from "./state/changes.ts";
 export { decodeSnapshot, encodeFrontier } from "./state/codec.ts";
+export { mapValues } from "./state/json-object.ts";
 export { restoredSignal, signalsToKeep, storedSignal } from "./state/stored-signal.ts";
 export type { Changes, Identity } from "./state/changes.ts";
 export type { StoredSignal } from "./state/stored-signal.ts";

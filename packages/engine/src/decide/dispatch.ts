@@ -9,7 +9,7 @@ import { setTimer } from "./set-timers.ts";
 import type { Context } from "./standpoint.ts";
 import { noteStep } from "./turn.ts";
 import type { Turn } from "./turn.ts";
-import { insertExecution } from "./write-rows.ts";
+import { insertExecution, nextEntry } from "./write-rows.ts";
 
 /** Handing work to workers: the PENDING row is the promise, the job only a nudge (DESIGN). */
 
@@ -52,6 +52,7 @@ export function dispatchTask(
     startedAt: null,
     completedAt: null,
     compensates,
+    entry: nextEntry(turn, path),
   });
   const timers: TimerKind[] = [];
   const start = (timer: TimerKind, ms: number | null) => {

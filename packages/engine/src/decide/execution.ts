@@ -6,7 +6,7 @@ import { executionKey } from "../state/snapshot.ts";
 import { wholeExecutionOf } from "./read-rows.ts";
 import { noteStep } from "./turn.ts";
 import type { Turn } from "./turn.ts";
-import { insertExecution, updateExecution } from "./write-rows.ts";
+import { insertExecution, nextEntry, updateExecution } from "./write-rows.ts";
 
 /** How one execution of a step begins and settles. None of this moves the instance on. */
 
@@ -91,6 +91,7 @@ export function insertInstant(
     startedAt: turn.now,
     completedAt: null,
     compensates: compensates ?? null,
+    entry: nextEntry(turn, path),
   });
 }
 

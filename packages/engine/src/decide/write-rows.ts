@@ -7,13 +7,14 @@ import type { StepStatus } from "../state/status.ts";
 import { wholeExecutionOf } from "./read-rows.ts";
 import type { Turn } from "./turn.ts";
 
-export function insertExecution(turn: Turn, execution: Omit<NewExecution, "entry">): void {
-  const key = executionKey(execution.path, execution.iteration);
-  turn.inserts.set(key, { ...execution, entry: nextEntry(turn, execution) });
-  turn.touched.set(execution.path, key);
+export function insertExecution(turn: Turn, row: NewExecution): void {
+  const key = executionKey(row.path, row.iteration);
+  turn.inserts.set(key, row);
+  turn.touched.set(row.path, key);
 }
 
-function nextEntry({ state }: Turn, { path }: Pick<NewExecution, "path">): number | null {
+/** What `entry` of a new row is. */
+export function nextEntry({ state }: Turn, path: string): number | null {
   if (!isInItem(path)) return null;
   state.entered += 1;
   return state.entered;
@@ -46,9 +47,25 @@ export function updateExecution(turn: Turn, execution: LiveExecution, change: Ro
   turn.touched.set(path, key);
   const inserted = turn.inserts.get(key);
   const { output = outputSoFar(turn, execution, key) } = change;
-  const row = { status, attempt, output, error, completion, items, completedAt };
-  if (inserted !== undefined) turn.inserts.set(key, { ...inserted, ...row });
-  else turn.updates.set(key, { stepId, path, iteration, ...row, retryAt, awaited });
+  if (inserted !== undefined) {
+    const row = { status, attempt, output, error, completion, items, completedAt };
+    turn.inserts.set(key, { ...inserted, ...row });
+    return;
+  }
+  turn.updates.set(key, {
+    stepId,
+    path,
+    iteration,
+    status,
+    attempt,
+    output,
+    error,
+    completion,
+    items,
+    completedAt,
+    retryAt,
+    awaited,
+  });
 }
 
 /**

@@ -123,10 +123,11 @@ export interface Changes {
  * are the same object are taken as equal unseen, so that the work follows what a decision touched.
  */
 export function changesBetween(previous: Snapshot, next: Snapshot): Changes {
-  const changes: Mutable<Changes> = {};
+  const plain: Partial<Record<PlainField, unknown>> = {};
   for (const field of plainFields) {
-    if (!sameJson(previous[field], next[field])) Object.assign(changes, { [field]: next[field] });
+    if (!sameJson(previous[field], next[field])) plain[field] = next[field];
   }
+  const changes = plain as Mutable<Changes>;
   const variables = objectChanges(previous.variables, next.variables);
   const live = objectChanges(previous.live, next.live);
   const iterations = objectChanges(previous.iterations, next.iterations);

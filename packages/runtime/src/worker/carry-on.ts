@@ -44,13 +44,18 @@ async function runAndCommit(
     // Only to save time: what is missing is loaded when the decision asks for it.
     const prefetching = prefetch(worker, held)?.catch(() => held.reads);
     const signal = await runShown(worker, held);
-    const reads = prefetching === undefined ? held.reads : await prefetching;
+    const reads = await prefetching;
     if (signal === undefined) {
       metrics.voidResults.add({ reason: "aborted" });
       return undefined;
     }
     count(worker, held, signal, startedAt);
-    return await settleResult(worker, { held: { ...held, reads }, signal, carrier, goOn });
+    return await settleResult(worker, {
+      held: reads === undefined ? held : { ...held, reads },
+      signal,
+      carrier,
+      goOn,
+    });
   } catch (error) {
     await giveUp(worker.services, held.workerId, heldStepOf(held), error);
     throw error;

@@ -39,11 +39,11 @@ export function nextSteps(
     const call = row && callOf(definition, row.stepId);
     if (!known || known.isIsolated || !call || !row) continue;
     if (!queues.includes(command.queue)) continue;
-    const { timeoutMs, heartbeatTimeoutMs, retry } = known;
-    const limits = { timeoutMs, heartbeatTimeoutMs, retry: retry as Carry["retry"] };
+    const { timeoutMs, heartbeatTimeoutMs } = known;
+    const retry = known.retry as Carry["retry"];
     const step = claimedStepOf(row, command, carrier);
     steps.push({
-      carry: { path, iteration, workerId, carrier, ...limits },
+      carry: { path, iteration, workerId, carrier, timeoutMs, heartbeatTimeoutMs, retry },
       step: {
         since: performance.now(),
         snapshot: decision.snapshot,

@@ -1,7 +1,7 @@
 import { errorDetailsOf, errorMessageOf, errorNameOf, retryableOf } from "@millrace/sdk";
 import type { TaskContext, ValueSchema } from "@millrace/sdk";
 import type { Signal, TaskFailure } from "@millrace/engine";
-import { executionKey, resolveRetryPolicy } from "@millrace/engine";
+import { executionKey, mapValues, resolveRetryPolicy } from "@millrace/engine";
 import type { RetryPolicy } from "@millrace/engine";
 import type { Json } from "@millrace/store";
 import { changeToAllObjects } from "./all-objects.ts";
@@ -107,7 +107,14 @@ async function callHandler(held: Held, beat: (progress?: Json) => void): Promise
 
 /** Each run has a copy of its own: what a handler does to its input must not reach the next run. */
 function inputOf({ step, snapshot }: Held): unknown {
-  return structuredClone(step.input === undefined ? snapshot.input : step.input);
+  return copyOf(step.input === undefined ? snapshot.input : step.input);
+}
+
+/** For JSON several times as fast as `structuredClone`. */
+function copyOf(value: Json): Json {
+  if (typeof value !== "object" || value === null) return value;
+  if (Array.isArray(value)) return value.map(copyOf);
+  return mapValues(value as { readonly [key: string]: Json }, copyOf);
 }
 
 function contextOf(held: Held, heartbeat: (progress?: Json) => void): TaskContext {
@@ -143,7 +150,7 @@ function instanceOf(snapshot: Held["snapshot"]): TaskContext["instance"] {
     tenantId,
     userId,
     get input() {
-      return (copy ??= { input: structuredClone(snapshot.input) }).input;
+      return (copy ??= { input: copyOf(snapshot.input) }).input;
     },
   };
 }

@@ -1,5 +1,6 @@
 import { hostname } from "node:os";
 import { noReads } from "@millrace/engine";
+import type { Reads } from "@millrace/engine";
 import type { AdvanceJob, Consumer, Handler, Running, StepJob } from "@millrace/queue";
 import {
   blockStep,
@@ -98,7 +99,7 @@ export async function runWorker(
     hasFreeSlot: () => !worker.closing && holdings.size < concurrency,
     takeEnds: shareCalls(),
     shows: beat.shows,
-    hold: (step) => holdStep(worker, step, progress),
+    hold: (step, reads = noReads) => holdStep(worker, step, reads, progress),
   };
 
   await register(worker);
@@ -326,7 +327,8 @@ async function definedStep(
 
 function holdStep(
   { services, id }: WorkerState,
-  { since, snapshot, definition, step, call, known, reads = noReads }: StepToHold,
+  { since, snapshot, definition, step, call, known }: StepToHold,
+  reads: Reads,
   progress: ReturnType<typeof openProgress>,
 ): Held {
   const { tenantId, id: instanceId } = snapshot;

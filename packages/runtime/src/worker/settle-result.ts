@@ -177,7 +177,7 @@ async function commitTogether(
       remember(worker, first, decision.snapshot);
       await perform(services, commit);
       const rows = rememberRows(reads, decision, first.held);
-      return next.map((each) => each && worker.hold({ ...each.step, reads: rows }));
+      return next.map((each) => each && worker.hold(each.step, rows));
     }
     forget(worker, first);
     // One of them is no longer held: the others are as good as ever.

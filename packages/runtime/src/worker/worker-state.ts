@@ -22,7 +22,8 @@ export interface WorkerState {
   submit(commit: Commit, attempt: number): Promise<CommitOutcome>;
   /** Whether fewer steps run than may. */
   hasFreeSlot(): boolean;
-  hold(step: StepToHold): Held;
+  /** @param reads As in `Held`; none when absent. */
+  hold(step: StepToHold, reads?: Reads): Held;
   /** A handler begins, for whoever must know of it while it keeps the event loop. */
   readonly shows: Beat["shows"];
   /** One at a time for an instance; those that come meanwhile share the next one. */
@@ -37,5 +38,4 @@ export interface StepToHold {
   readonly step: ClaimedStep;
   readonly call: TaskCall;
   readonly known: KnownTask;
-  readonly reads?: Reads;
 }

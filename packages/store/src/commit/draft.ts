@@ -172,7 +172,13 @@ export function draftOf(commit: Commit): Draft {
     isHeld: isHeldIn(decision, row),
   }));
   const needs = [
-    ...commit.holds.map((hold) => ({ ...hold, status: "RUNNING" })),
+    ...commit.holds.map(({ path, iteration, fence, workerId }) => ({
+      path,
+      iteration,
+      fence,
+      workerId,
+      status: "RUNNING",
+    })),
     ...guards.flatMap((guard) =>
       guard.kind === "execution" ? [{ ...guard, workerId: null }] : [],
     ),
