@@ -18,7 +18,7 @@ export function newEventId(): string {
   const msecs = Date.now();
   if (msecs > latest.msecs) latest = { msecs, seq: seqOf(random) };
   else latest.seq += 1;
-  return v7({ ...latest, random });
+  return v7({ msecs: latest.msecs, seq: latest.seq, random });
 }
 
 let latest = { msecs: 0, seq: 0 };

@@ -123,7 +123,11 @@ export async function findWaits(db: Db, search: WaitSearch): Promise<readonly Wa
 
 export function candidateOf(row: CandidateRow): WaitCandidate {
   return {
-    ...waitRefOf(row),
+    tenantId: row.tenant_id,
+    instanceId: row.instance_id,
+    path: row.path,
+    iteration: row.iteration,
+    keyHash: row.hash,
     stepId: row.step_id,
     purpose: row.purpose as WaitCandidate["purpose"],
     deliver: row.deliver as WaitCandidate["deliver"],

@@ -12,29 +12,36 @@ export interface Abort {
 }
 
 export function openAbort(): Abort {
-  let controller: AbortController | undefined;
-  let aborted: Error | undefined;
-  const listeners: (() => void)[] = [];
-  return {
-    get signal() {
-      if (controller === undefined) {
-        controller = new AbortController();
-        if (aborted !== undefined) controller.abort(aborted);
-      }
-      return controller.signal;
-    },
-    get reason() {
-      return aborted;
-    },
-    abort(reason) {
-      if (aborted !== undefined) return;
-      aborted = reason;
-      controller?.abort(reason);
-      for (const listener of listeners) listener();
-    },
-    onAbort(listener) {
-      if (aborted === undefined) listeners.push(listener);
-      else listener();
-    },
-  };
+  return new LazyAbort();
+}
+
+/** A class, so that its getters are not made anew for each attempt. */
+class LazyAbort implements Abort {
+  private controller: AbortController | undefined;
+  private aborted: Error | undefined;
+  private readonly listeners: (() => void)[] = [];
+
+  get signal(): AbortSignal {
+    if (this.controller === undefined) {
+      this.controller = new AbortController();
+      if (this.aborted !== undefined) this.controller.abort(this.aborted);
+    }
+    return this.controller.signal;
+  }
+
+  get reason(): Error | undefined {
+    return this.aborted;
+  }
+
+  abort(reason: Error): void {
+    if (this.aborted !== undefined) return;
+    this.aborted = reason;
+    this.controller?.abort(reason);
+    for (const listener of this.listeners) listener();
+  }
+
+  onAbort(listener: () => void): void {
+    if (this.aborted === undefined) this.listeners.push(listener);
+    else listener();
+  }
 }
