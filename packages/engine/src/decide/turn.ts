@@ -1,5 +1,6 @@
 import { invariant } from "../assert.ts";
 import type { Definition } from "../definition/definition.ts";
+import type { Mutable } from "../mutable.ts";
 import type {
   Command,
   ExecutionUpdate,
@@ -19,8 +20,6 @@ import type {
 import { instanceChanges } from "../state/status.ts";
 import type { InstanceStatus } from "../state/status.ts";
 import { isBusy } from "./live-executions.ts";
-
-type Mutable<T> = { -readonly [K in keyof T]: T[K] };
 
 type CommandOf<K extends Command["kind"]> = Extract<Command, { kind: K }>;
 

@@ -1,4 +1,5 @@
 import type { Json } from "@millrace/expressions";
+import type { Mutable } from "../mutable.ts";
 import { restoreLive, storeLive } from "./codec.ts";
 import type { StoredLive, WaitKey } from "./codec.ts";
 import { isEmpty, mapValues, put, sameJson } from "./json-object.ts";
@@ -142,8 +143,6 @@ export function changesBetween(previous: Snapshot, next: Snapshot): Changes {
   }
   return changes;
 }
-
-type Mutable<T> = { -readonly [K in keyof T]: T[K] };
 
 /** Fields that are compared as a whole, and stored as they are. */
 type PlainField = Exclude<

@@ -55,7 +55,7 @@ export function openBeatThread(databaseUrl: string, { orphanMs, isKilled }: Beat
   let stopping = false;
   // Without a beat others take the steps over, so this process must not go on as if it held them.
   thread.on("error", (error) => {
-    throw new Error("the beat thread failed", { cause: error });
+    if (!stopping) throw new Error("the beat thread failed", { cause: error });
   });
   thread.on("exit", () => {
     if (!stopping) throw new Error("the beat thread ended");
