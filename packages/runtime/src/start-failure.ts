@@ -15,11 +15,27 @@ export function describeStartFailure(error: unknown): string {
   if (error instanceof StartError) return `could not start: ${error.message}`;
   const advice = adviceOn(error);
   if (advice !== undefined) return `could not start: ${error.message}. ${advice}`;
+  return `could not start: ${[error, ...causesOf(error)].map(withLines).join("\ncaused by ")}`;
+}
+
+function withLines(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
   const frames = ownFrames(error);
-  if (frames.length > 0) {
-    return `could not start: ${error.name}: ${error.message}\n${frames.join("\n")}`;
+  if (frames.length > 0) return `${error.name}: ${error.message}\n${frames.join("\n")}`;
+  return error.stack ?? error.message;
+}
+
+/** More of them say nothing more; one may be its own. */
+const mostCauses = 4;
+
+function causesOf(error: Error): readonly unknown[] {
+  const causes: unknown[] = [];
+  let { cause } = error;
+  while (cause !== undefined && causes.length < mostCauses) {
+    causes.push(cause);
+    cause = cause instanceof Error ? cause.cause : undefined;
   }
-  return `could not start: ${error.stack ?? error.message}`;
+  return causes;
 }
 
 function adviceOn(error: Error): string | undefined {
