@@ -214,6 +214,8 @@ test.each([
       { timeoutMs: 30_000 },
     );
     await bringBack();
+    const isBack = () => client.instances.get(id).then(Boolean, () => false);
+    await eventually("an API to answer again", isBack, { timeoutMs: 60_000 });
     const { status } = await client.instances.wait(id, { timeoutMs: 60_000 });
 
     for (const { name, exit } of exits) {
