@@ -125,15 +125,7 @@ async function draft(
     intent.remains ??
     (await services.definitions.get(key.tenantId, workflowId, workflowVersion)).definition;
   const at = services.clock.now();
-  const { answer: decision } = await decideLoading(
-    db,
-    key,
-    definition,
-    snapshot,
-    signals,
-    noReads,
-    at,
-  );
+  const { answer: decision } = await decideLoading(db, key, definition, snapshot, signals, at);
   if (decision.snapshot === snapshot) return undefined;
   const commit: Commit = {
     previous: snapshot,
@@ -154,8 +146,8 @@ export function decideLoading(
   definition: Definition,
   snapshot: Snapshot,
   signals: readonly Signal[],
-  known: Reads,
   now: Date,
+  known: Reads = noReads,
 ): Promise<Answered<Decision>> {
   return answerLoading(
     `instance ${key.instanceId}`,

@@ -1,4 +1,4 @@
-import { createSnapshot, noReads } from "@millrace/engine";
+import { createSnapshot } from "@millrace/engine";
 import type { Definition, NewInstance } from "@millrace/engine";
 import type { Commit, Db } from "@millrace/store";
 import { decideLoading } from "./advance.ts";
@@ -17,14 +17,6 @@ export async function firstCommit(
   const previous = createSnapshot(definition, instance);
   const key = { tenantId: instance.tenantId, instanceId: instance.id };
   const { signals, at } = start;
-  const { answer: decision } = await decideLoading(
-    db,
-    key,
-    definition,
-    previous,
-    signals,
-    noReads,
-    at,
-  );
+  const { answer: decision } = await decideLoading(db, key, definition, previous, signals, at);
   return { previous, decision, holds: [], carry: [], ...start };
 }

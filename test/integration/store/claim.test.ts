@@ -666,7 +666,6 @@ async function rowOf({ id }: Snapshot) {
     .executeTakeFirst();
 }
 
-/** Rows of `step_executions` read by scanning and by index, as the one connection of `db` counts. */
 test("sweeps read what runs, and not all that is stored, where most ran when the table was last analyzed", async () => {
   const one = await openDatabase({ url: database.url, poolSize: 1 });
   const { db } = one;
@@ -696,6 +695,7 @@ test("sweeps read what runs, and not all that is stored, where most ran when the
   expect(after.fetched + after.scanned - before.fetched - before.scanned).toBeLessThan(5_000);
 });
 
+/** Rows of `step_executions` read by scanning and by index, as the one connection of `db` counts. */
 async function rowsRead(db: Db) {
   await sql`select pg_stat_force_next_flush()`.execute(db);
   const { rows } = await sql<{ scanned: number; fetched: number }>`

@@ -1,5 +1,4 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { noReads } from "@millrace/engine";
 import type { Finding, Repair, Signal, Snapshot } from "@millrace/engine";
 import {
   adoptChild,
@@ -121,15 +120,7 @@ async function rebuildFrom(
   const { definition } = await services.definitions.get(key.tenantId, workflowId, workflowVersion);
   const at = services.clock.now();
   const signals = [signal];
-  const { answer: decision } = await decideLoading(
-    db,
-    key,
-    definition,
-    snapshot,
-    signals,
-    noReads,
-    at,
-  );
+  const { answer: decision } = await decideLoading(db, key, definition, snapshot, signals, at);
   await rebuildInstance(db, version, {
     previous: snapshot,
     decision,

@@ -146,7 +146,7 @@ async function commitTogether(
     const known = isLone ? first.held.reads : noReads;
     const at = services.clock.now();
     const { answer: decision, reads } = await persistently(services.log, () =>
-      decideLoading(services.database.db, key, definition, snapshot, signals, known, at),
+      decideLoading(services.database.db, key, definition, snapshot, signals, at, known),
     );
     if (decision.snapshot === snapshot) {
       forget(worker, first);
