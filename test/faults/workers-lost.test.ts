@@ -552,6 +552,38 @@ test.concurrent("C16: hand-overs at the end of workers are not counted as deaths
   expect(ended.state.steps["rolled"]).toMatchObject({ attempts: 1, deliveries: 6 });
 }, 180_000);
 
+test.concurrent.each([
+  { refused: "insert", what: "a new id" },
+  { refused: "update", what: "its beat" },
+])(
+  "a worker whose database refuses it $what says so and ends: it takes no steps without a beat",
+  async ({ refused }) => {
+    const { queue, workers, start, client } = await open({ workers: 1 });
+    const { query } = installation;
+    const mine = `queues = '{${queue}}'`;
+    await query(`create function "refuse_${queue}"() returns trigger language plpgsql as
+      $$ begin raise insufficient_privilege using message = 'no ${refused} for ${queue}'; end $$`);
+    await query(`create trigger "refuse_${queue}" before ${refused} on workers for each row
+      when (new.${mine}) execute function "refuse_${queue}"()`);
+
+    if (refused === "insert") await query(`delete from workers where ${mine}`);
+    const { exit } = await eventually("its exit", () =>
+      workers.events.find(({ kind }) => kind === "restarting"),
+    );
+    await query(`drop function "refuse_${queue}" cascade`);
+    const ended = await client.instances.wait(await start(), { timeoutMs: 60_000 });
+
+    expect(exit).toEqual({ code: 1, signal: null });
+    const told = workers
+      .logs()
+      .split("\n")
+      .filter((line) => line.includes(`no ${refused} for`));
+    expect(told.filter((line) => line.includes('"level":"fatal"'))).toHaveLength(1);
+    expect(ended).toMatchObject({ status: "COMPLETED" });
+  },
+  180_000,
+);
+
 test.concurrent("C37: a cancelled task that does not stop gives its place in the worker back all the same", async () => {
   const { client, start, entriesOf } = await open({
     workers: 1,

@@ -1,8 +1,9 @@
 import { hostname } from "node:os";
 import { writeSync } from "node:fs";
 import { parentPort, workerData } from "node:worker_threads";
-import { openBeat } from "./beat.ts";
+import { openBeat, staleBeatMs } from "./beat.ts";
 import type { BeatThreadData, Signs } from "./beat.ts";
+import { StoreError } from "./errors.ts";
 
 /**
  * The pulse of a worker process, on a thread and a connection of its own: a task that blocks the event
@@ -28,6 +29,8 @@ let stopped = false;
 let wake = () => {};
 let lastTurn = 0;
 let beatsWithoutTurn = 0;
+/** In a row, by a database that answers. */
+let refusedBeats = 0;
 
 parentPort?.on(
   "message",
@@ -47,8 +50,12 @@ while (!stopped) {
       parentPort?.postMessage({ kind: isAlive ? "beating" : "stale" });
     }
     if (signs && isStuck(signs) && (await hasLost(signs, id))) killStuck();
-  } catch {
-    // The database is away; the next beat finds out whether that lasted too long.
+    refusedBeats = 0;
+  } catch (error) {
+    // Where the database is away, the next beat finds out whether that lasted too long. Where it has refused for
+    // so long that others take the steps over, it would not come to that: steps are still claimed.
+    refusedBeats = isRefusal(error) ? refusedBeats + 1 : 0;
+    if (refusedBeats * beatMs >= staleBeatMs) throw error;
   }
   if (orphanMs !== undefined && process.ppid !== parent && !isOrphan) {
     isOrphan = true;
@@ -61,6 +68,10 @@ while (!stopped) {
 }
 await beat.close();
 parentPort?.close();
+
+function isRefusal(error: unknown): boolean {
+  return error instanceof StoreError && !error.retryable;
+}
 
 function isStuck({ turns }: Signs): boolean {
   const turn = Atomics.load(turns, 0);

@@ -24,6 +24,7 @@ export interface LiveWorker extends WorkerEntry {
   readonly beatAt: Date;
 }
 
+/** Nothing happens the second time: where an answer was lost, nobody knows whether there was a first one. */
 export async function registerWorker(db: Db, worker: WorkerEntry): Promise<void> {
   await db
     .insertInto("workers")
@@ -37,6 +38,7 @@ export async function registerWorker(db: Db, worker: WorkerEntry): Promise<void>
       cells: worker.cells ?? null,
       concurrency: worker.concurrency ?? null,
     })
+    .onConflict((conflict) => conflict.column("id").doNothing())
     .execute();
 }
 

@@ -549,6 +549,15 @@ test("a beat that was silent too long is refused, and the worker counts as gone"
   await connection.close();
 });
 
+test("a worker that registers again, since the answer was lost, is registered once", async () => {
+  const { db } = database;
+  const id = await startWorker();
+
+  await startWorker(id);
+
+  expect((await liveWorkers(db)).map((worker) => worker.id)).toEqual([id]);
+});
+
 test("after the queue lost everything each PENDING step is due, spread over time", async () => {
   const { db } = database;
   await sql`
@@ -640,8 +649,7 @@ test("claims, commits and sweeps read what they touch, by plans made while table
   expect(after.fetched - before.fetched).toBeLessThan(20);
 });
 
-async function startWorker(): Promise<string> {
-  const id = workerId();
+async function startWorker(id = workerId()): Promise<string> {
   await registerWorker(database.db, {
     id,
     host: "test",

@@ -8,7 +8,7 @@ export interface Beat {
    * count as gone. Its row must be there.
    *
    * @param onStale The beat was silent for too long: the worker gives up what it holds and answers its
-   *   new id.
+   *   new id. Where it fails, nobody catches it: the process ends.
    */
   start(workerId: string, onStale: () => Promise<string>): Promise<void>;
   /** A handler begins; what is answered is called when it has ended. */
@@ -54,19 +54,26 @@ export function openBeatThread(databaseUrl: string, { orphanMs, isKilled }: Beat
   });
   let stopping = false;
   // Without a beat others take the steps over, so this process must not go on as if it held them.
-  thread.on("error", (error) => {
-    if (!stopping) throw new Error("the beat thread failed", { cause: error });
-  });
-  thread.on("exit", () => {
-    if (!stopping) throw new Error("the beat thread ended");
-  });
+  const endWithoutBeat = (why: string, cause?: unknown) => {
+    if (stopping) return;
+    // Not as a promise's failure, which a worker takes for one of its tasks' and only logs.
+    queueMicrotask(() => {
+      throw new Error(`${why}, so it ends: others take its steps over`, { cause });
+    });
+  };
+  thread.on("error", (error) => endWithoutBeat("the beat of this worker failed", error));
+  thread.on("exit", () => endWithoutBeat("the beat of this worker ended"));
 
   return {
     start(workerId, onStale) {
       const beating = new Promise<void>((resolve) => {
         thread.on("message", ({ kind }: { readonly kind: "beating" | "stale" }) => {
           if (kind === "beating") return resolve();
-          void onStale().then((id) => thread.postMessage({ kind: "id", id }));
+          onStale().then(
+            (id) => thread.postMessage({ kind: "id", id }),
+            (error: unknown) =>
+              endWithoutBeat("a worker that had fallen silent could not go on", error),
+          );
         });
       });
       thread.postMessage({ kind: "id", id: workerId });

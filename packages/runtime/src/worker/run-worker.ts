@@ -88,6 +88,7 @@ export async function runWorker(
   const progress = openProgress(services);
   const worker: WorkerState = {
     id: newWorkerId(),
+    renewal: undefined,
     closing: false,
     services,
     registry,
@@ -96,7 +97,8 @@ export async function runWorker(
     holdings,
     submit: (commit) => persistently(log, () => services.commit(commit)),
     concurrency,
-    hasFreeSlot: () => !worker.closing && holdings.size < concurrency,
+    hasFreeSlot: () =>
+      !worker.closing && worker.renewal === undefined && holdings.size < concurrency,
     takeEnds: shareCalls(),
     shows: beat.shows,
     hold: (step, reads = noReads) => holdStep(worker, step, reads, progress),
@@ -105,14 +107,10 @@ export async function runWorker(
   await register(worker);
   await beat.start(worker.id, async () => {
     log.warn("the beat was silent for too long; taking a new id");
-    const former = worker.id;
-    worker.id = newWorkerId();
-    // Before their handlers hear of it: what a handler makes of its abort is not the step's failure.
-    const released = await persistently(log, () => releaseSteps(database.db, former));
-    holdings.abortOf(former, "the worker was away too long; others have its steps");
-    await enqueueDue(services, released);
-    await persistently(log, () => register(worker));
-    await persistently(log, () => noteWentOn(database.db, former));
+    const renewal = takeNewId(worker);
+    worker.renewal = renewal;
+    await renewal;
+    worker.renewal = undefined;
     return worker.id;
   });
   const watch = startWatch(worker);
@@ -180,6 +178,19 @@ async function register(worker: WorkerState): Promise<void> {
     concurrency: queues.length > 0 ? concurrency : null,
   });
   await unblockSteps(db, tasks);
+}
+
+async function takeNewId(worker: WorkerState): Promise<void> {
+  const { services, holdings } = worker;
+  const { database, log } = services;
+  const former = worker.id;
+  worker.id = newWorkerId();
+  // Before their handlers hear of it: what a handler makes of its abort is not the step's failure.
+  const released = await persistently(log, () => releaseSteps(database.db, former));
+  holdings.abortOf(former, "the worker was away too long; others have its steps");
+  await enqueueDue(services, released);
+  await persistently(log, () => register(worker));
+  await persistently(log, () => noteWentOn(database.db, former));
 }
 
 /** A handler that fails is a fault of ours or of a service: the row stays, and is found again. */
@@ -260,6 +271,8 @@ async function runStep(
     await lookAtOnce(services.database.db, job);
     return;
   }
+  // Others would take at once what it took without a beat.
+  if (worker.renewal !== undefined) await worker.renewal;
   const since = performance.now();
   const workerId = worker.id;
   const claimed = await claimSurely(services, claim, {

@@ -9,6 +9,8 @@ import type { KnownTask, TaskRegistry } from "./task-registry.ts";
 /** What the parts of one worker share. `id` changes when its beat was found stale. */
 export interface WorkerState {
   id: string;
+  /** Until it beats under its new id: it takes no steps meanwhile. */
+  renewal: Promise<unknown> | undefined;
   closing: boolean;
   readonly services: Services;
   readonly registry: TaskRegistry;
