@@ -222,9 +222,13 @@ test("a process that cannot start says what is wrong and what to do, without a l
   const file = join(folder, "ends.mjs");
   await writeFile(file, "process.exit();\n");
 
-  const [ended, without] = await Promise.all([
+  const [ended, without, plain] = await Promise.all([
     runMillrace(["worker", "--tasks", file], { DATABASE_URL, LOG_LEVEL: "error" }),
     runMillrace(["scheduler"], { DATABASE_URL: `${DATABASE_URL}-x`, LOG_LEVEL: "error" }),
+    runMillrace(["scheduler"], {
+      DATABASE_URL: `${DATABASE_URL}?sslmode=require`,
+      LOG_LEVEL: "error",
+    }),
   ]);
 
   expect(ended.exitCode).toBe(1);
@@ -233,6 +237,11 @@ test("a process that cannot start says what is wrong and what to do, without a l
   );
   expect(without.exitCode).toBe(1);
   expect(without.output).toMatch(/^could not start: .*-x" does not exist\. .*millrace migrate\n$/);
+  expect(plain.exitCode).toBe(1);
+  // Behind what the driver has to say of the word "require".
+  expect(plain.output).toMatch(
+    /^could not start: .* no TLS.*\. .*sslmode=disable in DATABASE_URL\n$/m,
+  );
 });
 
 test("doctor looks at the database, the API, drift and a sample of the instances", async () => {

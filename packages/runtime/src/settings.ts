@@ -1,3 +1,4 @@
+import { accessSync, constants } from "node:fs";
 import { isRefusal, parseDuration } from "@millrace/engine";
 import { type LogLevel, logLevels } from "@millrace/telemetry";
 import * as z from "zod";
@@ -236,11 +237,32 @@ export function parseSettings(env: Environment, program: Program): Settings {
     unknown: unknownSettings(env),
   };
 
+  problems.push(...filesMissing(settings.databaseUrl));
   if (queueBackend === "redis" && valueOf(env, "REDIS_URL") === undefined) {
     problems.push("REDIS_URL is missing, and MILLRACE_QUEUE_BACKEND says redis");
   }
   if (problems.length > 0) throw new SettingsError(program, problems);
   return settings;
+}
+
+/** Files that the driver would read with each connection that it opens, and then say no more than that there is none. */
+function filesMissing(databaseUrl: string | undefined): string[] {
+  if (databaseUrl === undefined) return [];
+  const { searchParams } = new URL(databaseUrl);
+  return ["sslrootcert", "sslcert", "sslkey"].flatMap((name) => {
+    const file = searchParams.get(name) || undefined;
+    const why = file === undefined ? undefined : whyUnreadable(file);
+    return why === undefined ? [] : `DATABASE_URL: its ${name} must name a file to read: ${why}`;
+  });
+}
+
+function whyUnreadable(file: string): string | undefined {
+  try {
+    accessSync(file, constants.R_OK);
+    return undefined;
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error);
+  }
 }
 
 /** Variables of the command line, the demo and the tests, which also begin like ours. */

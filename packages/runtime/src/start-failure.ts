@@ -1,4 +1,4 @@
-import { StoreError } from "@millrace/store";
+import { DatabaseTlsError, StoreError } from "@millrace/store";
 import { SettingsError } from "./settings.ts";
 import { ownFrames } from "./worker/own-frames.ts";
 
@@ -39,6 +39,7 @@ function causesOf(error: Error): readonly unknown[] {
 }
 
 function adviceOn(error: Error): string | undefined {
+  if (error instanceof DatabaseTlsError) return tlsAdvice[error.kind];
   if (error instanceof StoreError) {
     const { sqlState = "" } = error;
     return databaseAdvice.find(([states]) => states.test(sqlState))?.[1] ?? unreachable;
@@ -47,6 +48,14 @@ function adviceOn(error: Error): string | undefined {
 }
 
 const unreachable = "Does it run, and does DATABASE_URL say where?";
+
+const tlsAdvice: Readonly<Record<DatabaseTlsError["kind"], string>> = {
+  absent:
+    "Turn it on in the server, or, where the network in between can be trusted, say sslmode=disable in DATABASE_URL",
+  untrusted:
+    "Where the server has a certificate of an authority of your own, name that by sslrootcert in DATABASE_URL, and the host as the certificate does",
+  file: "See sslrootcert, sslcert and sslkey in DATABASE_URL",
+};
 
 /** By the state that Postgres answered with. */
 const databaseAdvice: readonly (readonly [RegExp, string])[] = [

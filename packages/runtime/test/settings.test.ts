@@ -130,3 +130,16 @@ test("what is deleted is said in days or less, and nothing is where nothing is s
     ]);
   }
 });
+
+test("files that the database's URL names for TLS are looked for, and no password is told with them", () => {
+  const here = import.meta.filename;
+  const tls = `sslrootcert=/nowhere/ca.pem&sslcert=${here}&sslkey=/nowhere/key.pem`;
+
+  const { problems, message } = refusal({ DATABASE_URL: `${DATABASE_URL}?${tls}` });
+
+  expect(problems).toEqual([
+    expect.stringMatching(/^DATABASE_URL: its sslrootcert must .*\/nowhere\/ca\.pem/),
+    expect.stringMatching(/^DATABASE_URL: its sslkey must .*\/nowhere\/key\.pem/),
+  ]);
+  expect(message).not.toContain("secret");
+});

@@ -71,6 +71,24 @@ export class DatabaseFaultError extends StoreError {
   readonly retryable = false;
 }
 
+/** TLS cannot be had as the URL asks for it: a fault of the set-up, which waiting does not mend. */
+export class DatabaseTlsError extends StoreError {
+  override readonly name = "DatabaseTlsError";
+  readonly code = "DATABASE_FAULT";
+  readonly retryable = false;
+  readonly kind: keyof typeof tlsFaults;
+  constructor(kind: keyof typeof tlsFaults, cause: Error) {
+    super(`${tlsFaults[kind]}: ${cause.message}`, cause);
+    this.kind = kind;
+  }
+}
+
+const tlsFaults = {
+  absent: "Postgres offers no TLS, which the URL asks for",
+  untrusted: "TLS to Postgres cannot be established",
+  file: "a file that the URL names for TLS cannot be read",
+} as const;
+
 /** A cursor that this API did not give out, or gave out for another list. */
 export class BadCursorError extends Error {
   override readonly name = "BadCursorError";
@@ -88,9 +106,11 @@ export function storeErrorOf(error: unknown): unknown {
   if (error instanceof StoreError || !(error instanceof Error)) return error;
   const sqlState = sqlStateOf(error);
   if (sqlState === undefined) {
-    return isConnectionLoss(error)
-      ? new DatabaseUnavailableError(`Postgres cannot be reached: ${error.message}`, error)
-      : error;
+    if (isConnectionLoss(error)) {
+      return new DatabaseUnavailableError(`Postgres cannot be reached: ${error.message}`, error);
+    }
+    const tlsFault = tlsFaultOf(error);
+    return tlsFault === undefined ? error : new DatabaseTlsError(tlsFault, error);
   }
   const said = `Postgres answered ${sqlState}: ${error.message}`;
   if (unavailable.test(sqlState)) return new DatabaseUnavailableError(said, error);
@@ -143,6 +163,18 @@ function isConnectionLoss(error: Error): boolean {
   }
   return lossMessages.test(error.message);
 }
+
+/** By what node and the driver say. The driver reads the files whenever it opens a connection. */
+function tlsFaultOf(error: Error): DatabaseTlsError["kind"] | undefined {
+  const { code = "", syscall } = error as NodeJS.ErrnoException;
+  if (error.message === "The server does not support SSL connections") return "absent";
+  if (syscall === "open" || syscall === "read") return "file";
+  return tlsCodes.test(code) ? "untrusted" : undefined;
+}
+
+/** Of OpenSSL, and of node's own check of the certificate's name. */
+const tlsCodes =
+  /^(ERR_(TLS|SSL|OSSL)_|EPROTO$|CERT_|UNABLE_TO_|DEPTH_ZERO_|SELF_SIGNED_|HOSTNAME_MISMATCH$|INVALID_(CA|PURPOSE)$)/;
 
 const lossCodes = new Set([
   "ECONNREFUSED",

@@ -67,6 +67,7 @@ export type { Placed, RowPlace } from "./parts.ts";
 export {
   BadCursorError,
   DatabaseFaultError,
+  DatabaseTlsError,
   DatabaseUnavailableError,
   DataRefusedError,
   HistoryAheadError,
