@@ -37,12 +37,16 @@ beforeAll(async () => {
   });
   for (const damage of damages) {
     if (!instances.has(damage)) instances.set(damage, await start(damage.of));
+    const path = `/v1/instances/${instances.get(damage)}`;
+    for (const patch of damage.patches ?? []) {
+      await api.call("PATCH", path, patch, { "if-match": "*" });
+    }
   }
 }, 60_000);
 afterAll(() => api.close());
 
 /** Those that a worker is to bring to where they are damaged. */
-const ended: readonly Damage["of"][] = ["chain", "fails", "retries"];
+const ended: readonly Damage["of"][] = ["chain", "each", "fails", "retries"];
 const instances = new Map<Damage, string>();
 
 // To release a lost step is to look for all of them: two at a time would find each other's.

@@ -77,6 +77,17 @@ export const definitions = [
     steps: [{ stepId: "work", type: "TASK", taskId: "noop" }],
   },
   { id: "doomed", steps: [{ stepId: "rest", type: "DELAY", duration: "P1D" }] },
+  {
+    id: "each",
+    steps: [
+      {
+        stepId: "each",
+        type: "MAP",
+        items: "${ [1, 2, 3] }",
+        steps: [{ stepId: "work", type: "TASK", taskId: "noop" }],
+      },
+    ],
+  },
   { id: "parent", steps: [{ stepId: "child", type: "SUB_WORKFLOW", workflowId: "wait" }] },
   {
     id: "emits",
@@ -97,6 +108,7 @@ export const definitions = [
 export interface Damage {
   readonly name: string;
   readonly of:
+    | "each"
     | "wait"
     | "task"
     | "timed"
@@ -106,6 +118,8 @@ export interface Damage {
     | "fails"
     | "retries"
     | "queued";
+  /** What an operator changes of it before. */
+  readonly patches?: readonly object[];
   /** `$1` is the instance. */
   readonly sql: readonly string[];
   readonly codes: readonly ConsistencyCode[];
@@ -796,6 +810,40 @@ export const damages: readonly Damage[] = [
       values ('default', $1, 'fails', 1, 'no', 1, 'no', 1, '{}', '[]', 'OPEN', now())`,
     ],
     codes: ["DEAD_LETTER_STRAY"],
+    isRepaired: true,
+  },
+  {
+    ...step(
+      "the counts of a MAP are others than those of its items",
+      "each",
+      `items = '{"count":3,"completed":9,"failed":0}'`,
+    ),
+    sql: [
+      `update step_executions set items = '{"count":3,"completed":9,"failed":0}'
+      where instance_id = $1 and type = 'MAP'`,
+    ],
+    says: ["items"],
+  },
+  {
+    name: "what an operator has made of the deadline and of the metadata is gone",
+    of: "queued",
+    patches: [
+      { deadline: "2030-01-01T00:00:00Z", metadata: { a: { b: 1 }, c: 2 } },
+      { metadata: { a: { b: null, d: 3 } } },
+    ],
+    sql: [`update workflow_instances set deadline = null, metadata = '{"c":2}' where id = $1`],
+    codes: ["SNAPSHOT_DIFFERS"],
+    says: ["deadline and metadata"],
+    isRepaired: true,
+  },
+  {
+    name: "a change by an operator is said to be another's",
+    of: "wait",
+    patches: [{ priority: 5 }],
+    sql: ["update history set actor = 'eve' where instance_id = $1 and version = 2"],
+    codes: ["HISTORY_DIFFERS"],
+    isAll: true,
+    says: ["eve"],
     isRepaired: true,
   },
   {

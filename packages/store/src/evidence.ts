@@ -89,6 +89,7 @@ async function readAll(
     statusAt: row.status_at,
     updatedAt: row.updated_at,
     deadline: row.deadline,
+    metadata: parseJson(row.metadata) ?? null,
     snapshot: readableSnapshot(row),
     steps,
     waits,
@@ -117,6 +118,7 @@ interface InstanceFacts extends InstanceRow {
   readonly status_at: Date;
   readonly updated_at: Date;
   readonly deadline: Date | null;
+  readonly metadata: string | null;
   readonly slot_status: SlotEvidence["status"] | null;
   readonly slot_request: number | null;
   readonly slot_priority: number | null;
@@ -168,7 +170,7 @@ const instance = prepared(
       and e.delivered_at < clock_timestamp() - interval '1 min')::integer as deliveries,
     (select count(*) from dead_letters l where l.tenant_id = i.tenant_id and l.instance_id = i.id
       and l.status = 'OPEN')::integer as dead_letters,
-    i.status_at, i.updated_at, i.deadline, t.status as slot_status, t.request as slot_request,
+    i.status_at, i.updated_at, i.deadline, i.metadata, t.status as slot_status, t.request as slot_request,
     t.priority as slot_priority, t.deadline as slot_deadline, t.wanted_at as slot_wanted_at,
     t.has_run as slot_has_run, t.look_at as slot_look_at,
     (${foreignLimits}) as foreign_limits,
@@ -248,6 +250,7 @@ interface StepRow {
   readonly entry: number | null;
   readonly timeout_ms: number | null;
   readonly heartbeat_timeout_ms: number | null;
+  readonly items: string | null;
   readonly created_at: Date;
   readonly started_at: Date | null;
   readonly completed_at: Date | null;
@@ -265,7 +268,7 @@ interface StepRow {
 
 const stepColumns = `s.step_id, s.path, s.iteration, s.type, s.status, s.attempt, s.fence, s.task_id,
     s.queue, s.priority, s.compensates, s.error, s.completion, s.entry, s.timeout_ms,
-    s.heartbeat_timeout_ms, s.created_at, s.started_at, s.completed_at,
+    s.heartbeat_timeout_ms, s.items, s.created_at, s.started_at, s.completed_at,
     s.awaited, s.held, s.blocked, s.look_at, s.retry_at, s.due_at, s.due_clock, s.timeout_at,
     s.worker_id,
     (extract(epoch from clock_timestamp() - w.beat_at) * 1000)::bigint as silent_ms`;
@@ -305,6 +308,7 @@ function stepOf(row: StepRow): StepEvidence {
     entry: row.entry,
     timeoutMs: row.timeout_ms,
     heartbeatTimeoutMs: row.heartbeat_timeout_ms,
+    items: parseJson(row.items) as StepEvidence["items"],
     createdAt: row.created_at,
     startedAt: row.started_at,
     completedAt: row.completed_at,
@@ -325,6 +329,7 @@ interface CommitRow {
   readonly version: number;
   readonly at: Date;
   readonly engine_rev: number;
+  readonly actor: string;
   readonly signals: string;
   readonly changes: string;
   readonly entries: string;
@@ -332,7 +337,7 @@ interface CommitRow {
 
 const commits = prepared(
   "evidence_history",
-  `select version, at, engine_rev, signals, changes, entries from history
+  `select version, at, engine_rev, actor, signals, changes, entries from history
   where tenant_id = $1 and instance_id = $2
   order by version`,
 );
@@ -341,6 +346,7 @@ function commitOf({
   version,
   at,
   engine_rev,
+  actor,
   signals,
   changes,
   entries,
@@ -349,6 +355,7 @@ function commitOf({
     version,
     at,
     engineRev: engine_rev,
+    actor,
     signals: JSON.parse(signals) as CommitEvidence["signals"],
     changes: JSON.parse(changes) as CommitEvidence["changes"],
     entries: JSON.parse(entries) as CommitEvidence["entries"],

@@ -113,7 +113,9 @@ export {
   removeStep,
   restoreChild,
   restoreFence,
+  restoreActors,
   restoreHistory,
+  restorePatched,
   restoreStep,
   restoreTimes,
 } from "./mend.ts";

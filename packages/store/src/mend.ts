@@ -2,6 +2,7 @@ import { encodeFrontier, isSettled, isTerminal } from "@millrace/engine";
 import type {
   ChildEnd,
   ChildEvidence,
+  CommitEvidence,
   MadeCommit,
   ParentLink,
   ReplayedStep,
@@ -16,6 +17,8 @@ import { nobody } from "./due.ts";
 import { instanceColumns, snapshotOf } from "./instance-row.ts";
 import type { InstanceRow } from "./instance-row.ts";
 import { jsonText } from "./json.ts";
+import type { Json } from "./json.ts";
+import { patchColumns } from "./patch.ts";
 import { prepared, run, type Db } from "./statement.ts";
 import { sharedTenant } from "./tenants.ts";
 import { receivedOf, toldBodyOf } from "./told-body.ts";
@@ -109,6 +112,7 @@ export async function restoreStep(
     step.completedAt,
     step.completion,
     step.entry,
+    step.items && jsonText(step.items),
   ]);
 }
 
@@ -120,7 +124,7 @@ const stepColumns = prepared(
     timeout_ms = $12, heartbeat_timeout_ms = $13, error = $14::json, awaited = $15,
     created_at = coalesce($16::timestamptz, s.created_at),
     started_at = case when $9::text is null then $17::timestamptz else s.started_at end,
-    completed_at = $18, completion = $19, entry = $20
+    completed_at = $18, completion = $19, entry = $20, items = $21::json
   from i
   where s.tenant_id = i.tenant_id and s.instance_id = i.id and s.path = $4 and s.iteration = $5`,
 );
@@ -148,6 +152,52 @@ const madeCommits = prepared(
   from i, ${commitSource.from("x", 4)}
   where h.tenant_id = i.tenant_id and h.instance_id = i.id and h.version = x.version`,
 );
+
+/** Writes who has asked for versions beside them again. */
+export async function restoreActors(
+  db: Db,
+  { tenantId, instanceId }: Key,
+  version: number,
+  made: readonly Pick<CommitEvidence, "version" | "actor">[],
+): Promise<void> {
+  await run(db, actors, [tenantId, instanceId, version, ...actorSource.values(made)]);
+}
+
+const actorSource = rowSource<Pick<CommitEvidence, "version" | "actor">>({
+  version: { type: "integer", of: ({ version }) => version },
+  actor: { type: "text", of: ({ actor }) => actor },
+});
+
+const actors = prepared(
+  "restore_actors",
+  `${atVersion}
+  update history h set actor = x.actor
+  from i, ${actorSource.from("x", 4)}
+  where h.tenant_id = i.tenant_id and h.instance_id = i.id and h.version = x.version`,
+);
+
+const lockedAtVersion = prepared("locked_at_version", `${atVersion} select id from i`);
+
+/** Of the instance's row, and of its place in a queue. */
+export async function restorePatched(
+  db: Db,
+  key: Key,
+  version: number,
+  {
+    deadline,
+    metadata,
+  }: { readonly deadline?: Date | null | undefined; readonly metadata?: Json | undefined },
+): Promise<void> {
+  const { tenantId, instanceId } = key;
+  await db.transaction().execute(async (trx) => {
+    const found = await run(trx, lockedAtVersion, [tenantId, instanceId, version]);
+    if (found.length === 0) return;
+    await patchColumns(trx, key, {
+      deadline,
+      metadata: metadata === undefined ? undefined : () => metadata,
+    });
+  });
+}
 
 /** Of the instance's row. */
 export async function restoreTimes(

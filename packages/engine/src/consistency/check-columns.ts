@@ -23,7 +23,7 @@ const givenColumns = [
 ] as const;
 
 /** Of a step: written by commits alone. */
-const committedColumns = ["error", "completedAt", "awaited"] as const;
+const committedColumns = ["error", "completedAt", "awaited", "items"] as const;
 
 /** Steps are written by an engine of this revision, or their columns may have been made otherwise. */
 export function checkStepColumns(

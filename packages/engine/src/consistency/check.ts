@@ -1,3 +1,4 @@
+import { checkActors, checkPatched } from "./check-asked.ts";
 import { checkClocks, checkInstanceTimes, checkStepColumns } from "./check-columns.ts";
 import { checkDefinition } from "./check-definition.ts";
 import { checkFamily } from "./check-family.ts";
@@ -50,6 +51,8 @@ const commits: ReadonlySet<Repair["kind"]> = new Set([
   "restoreStep",
   "restoreHistory",
   "restoreTimes",
+  "restoreActors",
+  "restorePatched",
   "restoreChild",
 ]);
 
@@ -57,6 +60,8 @@ const checks: readonly ((evidence: Evidence, truth: Truth) => readonly Finding[]
   checkGiven,
   checkTimes,
   checkInstanceTimes,
+  checkActors,
+  checkPatched,
   checkProgress,
   checkCompletions,
   checkSteps,

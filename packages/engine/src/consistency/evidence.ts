@@ -8,6 +8,7 @@ import type {
   ExecutionUpdate,
   Guard,
   HistoryEntry,
+  ItemCounts,
   NewExecution,
 } from "../state/decision.ts";
 import type { Snapshot, TimerKind, WorkflowError } from "../state/snapshot.ts";
@@ -33,6 +34,7 @@ export interface Evidence {
   readonly updatedAt: Date;
   /** By which it waits for a slot. */
   readonly deadline: Date | null;
+  readonly metadata: Json;
   /** Undefined where what is stored of the frontier is not one. */
   readonly snapshot: Snapshot | undefined;
   readonly steps: readonly StepEvidence[];
@@ -79,6 +81,8 @@ export interface StepEvidence {
   readonly entry: number | null;
   readonly timeoutMs: number | null;
   readonly heartbeatTimeoutMs: number | null;
+  /** Of a MAP, as they are shown. */
+  readonly items: ItemCounts | undefined;
   readonly createdAt: Date;
   readonly startedAt: Date | null;
   readonly completedAt: Date | null;
@@ -142,6 +146,8 @@ export interface CommitEvidence {
   readonly version: number;
   readonly at: Date;
   readonly engineRev: number;
+  /** Who asked for it, or what it followed from. */
+  readonly actor: string;
   readonly signals: readonly StoredSignal[];
   readonly changes: Changes;
   readonly entries: readonly HistoryEntry[];
@@ -242,6 +248,12 @@ export type Repair =
   | { readonly kind: "restoreStep"; readonly step: ReplayedStep; readonly createdAt?: Date }
   | { readonly kind: "restoreHistory"; readonly commits: readonly MadeCommit[] }
   | { readonly kind: "restoreTimes"; readonly statusAt: Date; readonly updatedAt: Date }
+  | {
+      readonly kind: "restoreActors";
+      readonly commits: readonly Pick<CommitEvidence, "version" | "actor">[];
+    }
+  /** What operators have changed of the instance's row beside its state; absent: it stays. */
+  | { readonly kind: "restorePatched"; readonly deadline?: Date | null; readonly metadata?: Json }
   | { readonly kind: "restoreChild"; readonly child: ChildEvidence }
   /** Rows that no decision has made: they go. */
   | { readonly kind: "removeStep"; readonly path: string; readonly iteration: number }

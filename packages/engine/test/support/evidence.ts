@@ -33,6 +33,7 @@ export function evidenceOf(
       commits?.findLast(({ version, changes }) => version === 1 || changes.status)?.at ?? now,
     updatedAt: commits?.at(-1)?.at ?? now,
     deadline: null,
+    metadata: null,
     foreignLimits: [],
     snapshot,
     steps: [...instance.executions.values()].map((row): StepEvidence => {
@@ -50,6 +51,7 @@ export function evidenceOf(
         input: made?.input,
         timeoutMs: made?.timeoutMs ?? null,
         heartbeatTimeoutMs: made?.heartbeatTimeoutMs ?? null,
+        items: made?.items,
         createdAt: made?.insertedAt ?? noon,
         startedAt: made?.startedAt ?? (row.status === "RUNNING" ? now : null),
         completedAt: made?.completedAt ?? (isSettled ? now : null),
@@ -164,13 +166,15 @@ function written(
     for (const update of advanced.decision.updates) {
       const key = executionKey(update.path, update.iteration);
       const made = rows.get(key);
-      if (made !== undefined) rows.set(key, { ...made, ...update });
+      if (made !== undefined)
+        rows.set(key, { ...made, ...update, items: update.items ?? made.items });
     }
     const from = before.version === 0 ? blankSnapshot(before) : before;
     return {
       version: instance.snapshot.version,
       at,
       engineRev,
+      actor: signals.flatMap((signal) => ("actor" in signal ? signal.actor : [])).at(0) ?? "test",
       signals: signals.map(storedSignal),
       changes: changesBetween(from, instance.snapshot),
       entries: advanced.decision.entries,

@@ -14,7 +14,9 @@ import {
   restartClock,
   restoreChild,
   restoreFence,
+  restoreActors,
   restoreHistory,
+  restorePatched,
   restoreStep,
   restoreTimes,
 } from "@millrace/store";
@@ -148,6 +150,10 @@ async function restore(
       return restoreStep(db, key, version, repair);
     case "restoreHistory":
       return restoreHistory(db, key, version, repair.commits);
+    case "restoreActors":
+      return restoreActors(db, key, version, repair.commits);
+    case "restorePatched":
+      return restorePatched(db, key, version, repair);
     case "restoreTimes":
       return restoreTimes(db, key, version, repair);
     case "restoreChild":
@@ -249,6 +255,8 @@ async function finish(services: Services, key: Key, actor: string, repair: Repai
       return;
     }
     case "restoreHistory":
+    case "restoreActors":
+    case "restorePatched":
     case "restoreTimes":
     case "restoreChild":
     case "removeStep":
