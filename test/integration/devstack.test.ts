@@ -11,30 +11,31 @@ import {
 } from "@millrace/testkit";
 import { Redis } from "ioredis";
 import pg from "pg";
-import { afterEach, beforeEach, expect, test } from "vitest";
+import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 
+// All have one folder, one after the other: to create a cluster takes longer than what they do with it.
 let temporary: TemporaryFolder;
 let folder: string;
-beforeEach(async () => {
+let dataDir: string;
+beforeAll(async () => {
   temporary = await createTemporaryFolder();
   folder = temporary.path;
+  dataDir = join(folder, "postgres");
 });
-afterEach(async () => {
-  await stopProcesses();
-  await temporary.remove();
-});
+afterEach(stopProcesses);
+afterAll(() => temporary.remove());
 
 test.each(["fast", "immediate", "kill"] as const)(
   "what Postgres committed is there after a %s stop and a start, at the same address",
   async (mode) => {
-    const postgres = await openPostgres({ dataDir: folder });
-    await query(postgres.url, "create table kept as select 42 as answer");
+    const postgres = await openPostgres({ dataDir });
+    await query(postgres.url, `create table kept_${mode} as select 42 as answer`);
     const before = postgres.pid;
 
     await postgres.restart(mode);
 
     expect(postgres.pid).not.toBe(before);
-    expect(await query(postgres.url, "select answer from kept")).toEqual([{ answer: 42 }]);
+    expect(await query(postgres.url, `select answer from kept_${mode}`)).toEqual([{ answer: 42 }]);
     await postgres.stop();
     expect(postgres.pid).toBeUndefined();
     expect(isRunning(before)).toBe(false);
@@ -42,7 +43,7 @@ test.each(["fast", "immediate", "kill"] as const)(
 );
 
 test("Postgres writes through to the disk unless it is told not to", async () => {
-  const postgres = await openPostgres({ dataDir: folder });
+  const postgres = await openPostgres({ dataDir });
 
   const settings = await query(
     postgres.url,
@@ -56,9 +57,7 @@ test("Postgres writes through to the disk unless it is told not to", async () =>
 test("a folder in which another process runs a server is refused", async () => {
   const other = await startServersElsewhere();
 
-  await expect(openPostgres({ dataDir: join(folder, "postgres") })).rejects.toThrow(
-    DataFolderInUseError,
-  );
+  await expect(openPostgres({ dataDir })).rejects.toThrow(DataFolderInUseError);
   await other.stop();
 });
 
@@ -67,7 +66,7 @@ test("the servers of a process that is killed end with it, and their folder is f
   const pids = pidsOf(other);
 
   await other.kill();
-  const postgres = await openPostgres({ dataDir: join(folder, "postgres") });
+  const postgres = await openPostgres({ dataDir });
 
   await eventually("the end of the servers", () => !pids.some(isRunning));
   expect(await query(postgres.url, "select 1 as one")).toEqual([{ one: 1 }]);

@@ -1,4 +1,4 @@
-/** What the environment says about the services of a test run. */
+/** What the environment says about a test run. */
 export interface TestSettings {
   /** A server to use instead of an embedded one; the user must be allowed to create databases. */
   readonly databaseUrl: string | undefined;
@@ -10,6 +10,8 @@ export interface TestSettings {
   readonly isDurable: boolean;
   /** Whether what installations under test leave behind, their logs above all, is kept. */
   readonly keepsFolders: boolean;
+  /** Whether what is tested is `dist`, which must be up to date, and not the sources. */
+  readonly isBuilt: boolean;
 }
 
 export function testSettings(): TestSettings {
@@ -18,5 +20,6 @@ export function testSettings(): TestSettings {
     redisUrl: process.env["REDIS_URL"] || undefined,
     isDurable: process.env["MILLRACE_TEST_DURABLE"] === "1",
     keepsFolders: process.env["MILLRACE_TEST_KEEP"] === "1",
+    isBuilt: process.env["MILLRACE_TEST_BUILT"] === "1",
   };
 }
