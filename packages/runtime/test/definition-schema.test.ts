@@ -100,6 +100,7 @@ const beyondASchema = new Set<string>([
   "RECURSIVE_WORKFLOW",
   "EVENT_NOT_AT_HAND",
   "SCHEMA_TOO_LARGE",
+  "PATTERN_TOO_COSTLY",
   "BAD_SCHEMA",
   "NOTHING_FITS",
   "NO_KNOWN_INPUT",

@@ -41,6 +41,25 @@ test("an inputSchema of thousands of properties is refused at once, and not comp
   expect(cpuMs() - started).toBeLessThan(5_000);
 });
 
+test("patterns that take V8 long to compile are refused, each at its place, and neither compiled nor tried", () => {
+  const long = `${"a?".repeat(300)}${"a".repeat(300)}`;
+  const schema = {
+    properties: { pattern: { pattern: long, examples: ["b"] }, b: { pattern: "^(a?b)?c{0,3}$" } },
+    patternProperties: { [`(|a)${long}`]: {} },
+    examples: [{ pattern: long }],
+  };
+  const started = cpuMs();
+
+  const problems = problemsOf(schema).toSorted(byPath);
+
+  expect(problems).toEqual([
+    { path: `/inputSchema/patternProperties/(|a)${long}`, code: "PATTERN_TOO_COSTLY" },
+    { path: "/inputSchema/properties/pattern/pattern", code: "PATTERN_TOO_COSTLY" },
+  ]);
+  // Compiling one takes longer than the test may.
+  expect(cpuMs() - started).toBeLessThan(5_000);
+});
+
 test("one of some hundred properties is compiled", () => {
   expect(problemsOf(properties(900))).toEqual([]);
 });

@@ -32,6 +32,7 @@ export const definitionCodes = {
   BAD_PATH: "a path into an event's payload that is not well formed",
   BAD_VARIABLE: "a variable's name that is refused",
   SCHEMA_TOO_LARGE: "an inputSchema of more keywords and names than are compiled in good time",
+  PATTERN_TOO_COSTLY: "a pattern that is not compiled in good time",
   BAD_SCHEMA: "an inputSchema that is no JSON Schema",
   NOTHING_FITS: "an inputSchema that no input fits",
   NO_KNOWN_INPUT: "an inputSchema of which no input is found, nor given in examples",

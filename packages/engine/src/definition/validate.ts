@@ -4,6 +4,7 @@ import { checkGraph } from "./check-graph.ts";
 import { checkValues } from "./check-values.ts";
 import { checkSchemaFits } from "./schema/fits.ts";
 import type { Formats } from "./schema/keywords.ts";
+import { checkPatternCost } from "./schema/pattern-cost.ts";
 import { checkSchemaSize } from "./schema/size.ts";
 import { outlineOf } from "./outline.ts";
 import { besides, inDocumentOrder, problemList, valueAt } from "./problem.ts";
@@ -34,8 +35,11 @@ export function validateDefinition(value: unknown, formats?: Formats): Validatio
 
   const { document, problems: shapeProblems = [] } = parseDocument(value);
   const list = problemList(besides(faults, shapeProblems));
-  const outline = outlineOf(value);
-  checkSchemaSize(outline.fields["inputSchema"], list);
+  const { inputSchema } = outlineOf(value).fields;
+  // By what takes too long to compile nothing is held.
+  const canBeHeld = checkPatternCost(inputSchema, list);
+  const outline = outlineOf(canBeHeld ? value : { ...Object(value), inputSchema: undefined });
+  checkSchemaSize(inputSchema, list);
   checkSchemaFits(outline.fields["inputSchema"], list, formats);
   checkGraph(outline, checkValues(outline, list), list);
 
