@@ -102,6 +102,20 @@ test("C74: with two schedulers and two workers a limit is reached and never exce
   expect(await query("select 1 from limit_slots")).toEqual([]);
 });
 
+test("C76: what a tenant has queued under its limit keeps no start of another tenant waiting", async () => {
+  await register("noisy", { concurrency: { limit: 1 }, steps: [occupy("a")] });
+  at.isHeld = true;
+  await startMany("noisy", 200, {});
+  await eventually("the first to be at work", async () => at.now.size === 1);
+
+  const other = await start("noisy", {}, { tenantId: "quiet" });
+  await working(other);
+  at.now.delete(other);
+  await ended(other, "COMPLETED");
+
+  expect(await query("select 1 from limit_slots where status = 'WANTED'")).toHaveLength(199);
+});
+
 test("one that waits lends its slot to those that are queued, and goes before them when it can run", async () => {
   await register("lender", {
     concurrency: { limit: 1 },
