@@ -16,10 +16,7 @@ const onSources: ViteUserConfig = {
   },
 };
 
-/**
- * `npm test` has built all, and has them run on that: Node loads it as it is, and what only computes takes
- * two thirds of the time.
- */
+/** `npm test` has built all, and has them run on that: nothing is compiled once more for each project. */
 const onWhatIsBuilt: ViteUserConfig = {
   plugins: [
     {

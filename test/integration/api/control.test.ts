@@ -83,7 +83,7 @@ test("of a paused instance the running step finishes and is kept, and what follo
   expect([kept.status, Object.keys(kept.state.steps)]).toEqual(["PAUSED", ["nap"]]);
   expect(held).toMatchObject({ steps: 0, results: 1, events: 0, timers: 0 });
   expect(held.summary).toMatch(/ada paused the instance .* because: to look at it/);
-  expect([resumed.status, next.body.status, next.body.pause]).toEqual([202, "RUNNING", null]);
+  expect([resumed.status, next.body.status, resumed.body.pause]).toEqual([202, "RUNNING", null]);
   expect([status, state.steps["say"]?.output]).toEqual(["COMPLETED", { said: true }]);
   const { items } = (await api.call("GET", `/v1/instances/${id}/history`)).body;
   const told = items.filter(({ type }: { type: string }) => /paused|resumed/.test(type));
