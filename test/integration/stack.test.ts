@@ -1,4 +1,4 @@
-import { readFile } from "node:fs/promises";
+import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { identityOf, openStack, type Stack, type StackEvent } from "@millrace/devstack";
@@ -113,8 +113,12 @@ test("a process that does not end has the time that it has asked for, and is the
   // Without its word for it, it has longer.
 }, 14_000);
 
-test("a process that cannot start fails the whole, with what it said", async () => {
+test("a process that cannot start fails the whole, with what it said, and not those before it", async () => {
   const services = await testServices();
+  await mkdir(join(dataDir, "logs"));
+  for (const name of ["api-1", "scheduler-1", "worker-1", "worker-2"]) {
+    await writeFile(join(dataDir, "logs", `${name}.log`), "could not start, the day before\n");
+  }
   const pids: number[] = [];
   const opening = openStack({
     dataDir,
@@ -124,7 +128,9 @@ test("a process that cannot start fails the whole, with what it said", async () 
     onEvent: ({ pid }) => pids.push(pid),
   });
 
-  await expect(opening).rejects.toThrow(/exit code 2(.|\n)*DATABASE_URL is not a URL/);
+  const said = await opening.then(() => "nothing", String);
+  expect(said).toMatch(/exit code 2(.|\n)*DATABASE_URL is not a URL/);
+  expect(said).not.toContain("the day before");
   expect(pids.filter(isRunning)).toEqual([]);
 });
 

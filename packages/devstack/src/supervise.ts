@@ -1,4 +1,4 @@
-import { closeSync, mkdirSync, openSync, readFileSync } from "node:fs";
+import { closeSync, fstatSync, mkdirSync, openSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { startChild, type Child, type Exit } from "./child.ts";
@@ -166,14 +166,23 @@ async function start(plan: ProcessPlan): Promise<Run> {
     startedAt,
     ready,
     endsWithinMs: () => endsWithinMs,
-    lastOutput: () => (log ? readFileSync(log.file, "utf8").slice(-tailLength) : tail),
+    lastOutput: () =>
+      log ? readFileSync(log.file).subarray(log.begin).toString().slice(-tailLength) : tail,
   };
 }
 
-function openLog({ logsFolder, name }: ProcessPlan): { file: string; descriptor: number } {
+interface LogFile {
+  readonly file: string;
+  readonly descriptor: number;
+  /** Bytes that processes before this one have written. */
+  readonly begin: number;
+}
+
+function openLog({ logsFolder, name }: ProcessPlan): LogFile {
   mkdirSync(logsFolder, { recursive: true });
   const file = join(logsFolder, `${name}.log`);
-  return { file, descriptor: openSync(file, "a", 0o600) };
+  const descriptor = openSync(file, "a", 0o600);
+  return { file, descriptor, begin: fstatSync(descriptor).size };
 }
 
 async function minutePassed(): Promise<"late"> {
