@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { createTemporaryFolder } from "@millrace/testkit";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { loadTasks } from "../src/worker/load-tasks.ts";
+import { moduleFault } from "../src/worker/module-fault.ts";
 import { taskRegistry } from "../src/worker/task-registry.ts";
 
 let folder: Awaited<ReturnType<typeof createTemporaryFolder>>;
@@ -65,6 +66,19 @@ test("where a module cannot be read is told, in a worker that is being debugged,
   } finally {
     vi.unstubAllEnvs();
   }
+});
+
+test.each([
+  ["no.ts", "ERR_INVALID_TYPESCRIPT_SYNTAX", "Unexpected token `)`. Expected an identifier"],
+  ["enum.mts", "ERR_UNSUPPORTED_TYPESCRIPT_SYNTAX", "TypeScript enum is not supported"],
+])("what a Node that strips types cannot read of %s is told as it is", (file, code, message) => {
+  const error = new SyntaxError(message);
+  error.stack = `file:///tasks/${file}:3\nenum A { B }\n^^^^\n\nSyntaxError [${code}]: ${message}`;
+
+  expect(moduleFault(file, error, true)).toBe(
+    `SyntaxError: ${message}, in file:///tasks/${file}:3`,
+  );
+  expect(moduleFault("no.ts", new SyntaxError("Unexpected token ':'"), false)).toContain("22.18");
 });
 
 test("a module whose top-level await never ends is told of, and given up after half a minute", async () => {

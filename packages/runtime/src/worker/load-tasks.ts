@@ -1,4 +1,3 @@
-import { spawnSync } from "node:child_process";
 import { readdir, stat } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
@@ -7,8 +6,7 @@ import type { Task } from "@millrace/sdk";
 import { StartError } from "../start-failure.ts";
 import { changeToAllObjects } from "./all-objects.ts";
 import { importModule } from "./import-module.ts";
-import { noInspector } from "./no-inspector.ts";
-import { ownFrames } from "./own-frames.ts";
+import { moduleFault } from "./module-fault.ts";
 import { whileLoading } from "./unasked-exit.ts";
 
 const moduleFile = /\.(?:js|mjs|ts|mts)$/;
@@ -132,35 +130,7 @@ function looksLikeTask(value: unknown): boolean {
 
 function reasonOf(file: string, error: unknown): string {
   if (error instanceof TaskFault || !(error instanceof Error)) return messageOf(error);
-  const { name, message, stack = "" } = error;
-  const typescript =
-    /\.m?ts$/.test(file) &&
-    /Unknown file extension|Unexpected (?:token|identifier)|Missing initializer/.test(message);
-  if (typescript) {
-    return "Node.js runs TypeScript from 22.18 on; with an older one compile it, or write the task in .mjs";
-  }
-  if (error instanceof SyntaxError) {
-    return syntaxFault(file) ?? `${name}: ${message}, in ${linkedIn(stack) ?? "what it imports"}`;
-  }
-  return [`${name}: ${message}`, ...ownFrames(error)].join("\n");
-}
-
-/** Which line asks for what another module does not export, Node writes before the error. */
-function linkedIn(stack: string): string | undefined {
-  return /^file:\S+:\d+$/m.exec(stack)?.[0];
-}
-
-/** It takes a moment, and nothing else goes on here. */
-const longestCheckMs = 10_000;
-
-/** An import does not say where a module cannot be read; Node itself does. */
-function syntaxFault(file: string): string | undefined {
-  const { stderr } = spawnSync(process.execPath, [...noInspector, "--check", file], {
-    encoding: "utf8",
-    timeout: longestCheckMs,
-  });
-  const [, line, fault] = /:(\d+)\n[\s\S]*?(SyntaxError: .*)/.exec(stderr) ?? [];
-  return line === undefined ? undefined : `${fault}, in line ${line}`;
+  return moduleFault(file, error);
 }
 
 function messageOf(error: unknown): string {
