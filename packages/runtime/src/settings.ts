@@ -1,4 +1,4 @@
-import { accessSync, constants } from "node:fs";
+import { readFileSync } from "node:fs";
 import { isRefusal, parseDuration } from "@millrace/engine";
 import { type LogLevel, logLevels } from "@millrace/telemetry";
 import * as z from "zod";
@@ -237,7 +237,7 @@ export function parseSettings(env: Environment, program: Program): Settings {
     unknown: unknownSettings(env),
   };
 
-  problems.push(...filesMissing(settings.databaseUrl));
+  problems.push(...tlsProblems(settings.databaseUrl));
   if (queueBackend === "redis" && valueOf(env, "REDIS_URL") === undefined) {
     problems.push("REDIS_URL is missing, and MILLRACE_QUEUE_BACKEND says redis");
   }
@@ -245,21 +245,47 @@ export function parseSettings(env: Environment, program: Program): Settings {
   return settings;
 }
 
-/** Files that the driver would read with each connection that it opens, and then say no more than that there is none. */
-function filesMissing(databaseUrl: string | undefined): string[] {
+/**
+ * What the URL asks of TLS. The driver takes a mode that it does not know for the strictest, breaks on other
+ * values of `ssl`, reads the files with each connection that it opens, and passes over one that holds nothing.
+ */
+function tlsProblems(databaseUrl: string | undefined): string[] {
   if (databaseUrl === undefined) return [];
   const { searchParams } = new URL(databaseUrl);
-  return ["sslrootcert", "sslcert", "sslkey"].flatMap((name) => {
-    const file = searchParams.get(name) || undefined;
-    const why = file === undefined ? undefined : whyUnreadable(file);
-    return why === undefined ? [] : `DATABASE_URL: its ${name} must name a file to read: ${why}`;
-  });
+  const said = (name: string) => searchParams.getAll(name).at(-1) || undefined;
+  const mode = said("sslmode");
+  const problems: string[] = [];
+  if (mode !== undefined && !sslModes.includes(mode)) {
+    problems.push(`its sslmode must be ${listOf(sslModes)}`);
+  }
+  const ssl = said("ssl");
+  const isOverruled = [mode, said("sslrootcert"), said("sslcert"), said("sslkey")].some(Boolean);
+  if (ssl !== undefined && !isOverruled && !sslSwitches.includes(ssl)) {
+    problems.push(`its ssl must be ${listOf(sslSwitches)}; sslmode says more`);
+  }
+  const isByLibpq = said("uselibpqcompat") === "true";
+  if (isByLibpq && mode === "verify-ca" && said("sslrootcert") === undefined) {
+    problems.push("its sslmode verify-ca needs an sslrootcert, or is to be verify-full");
+  }
+  for (const name of ["sslrootcert", "sslcert", "sslkey"]) {
+    const file = said(name);
+    const why = file === undefined ? undefined : whyNoPem(file);
+    if (why !== undefined) problems.push(`its ${name} must name a file in PEM to read: ${why}`);
+  }
+  return problems.map((problem) => `DATABASE_URL: ${problem}`);
 }
 
-function whyUnreadable(file: string): string | undefined {
+const sslModes = ["disable", "prefer", "require", "verify-ca", "verify-full", "no-verify"];
+const sslSwitches = ["1", "true", "0", "no-verify"];
+
+function listOf(words: readonly string[]): string {
+  return `${words.slice(0, -1).join(", ")} or ${words.at(-1)}`;
+}
+
+function whyNoPem(file: string): string | undefined {
   try {
-    accessSync(file, constants.R_OK);
-    return undefined;
+    const isPem = readFileSync(file, "latin1").includes("-----BEGIN ");
+    return isPem ? undefined : `there is no "-----BEGIN" in '${file}'`;
   } catch (error) {
     return error instanceof Error ? error.message : String(error);
   }

@@ -132,14 +132,43 @@ test("what is deleted is said in days or less, and nothing is where nothing is s
 });
 
 test("files that the database's URL names for TLS are looked for, and no password is told with them", () => {
-  const here = import.meta.filename;
-  const tls = `sslrootcert=/nowhere/ca.pem&sslcert=${here}&sslkey=/nowhere/key.pem`;
+  const tls = "sslrootcert=/nowhere/ca.pem&sslcert=/dev/null&sslkey=/";
 
   const { problems, message } = refusal({ DATABASE_URL: `${DATABASE_URL}?${tls}` });
 
   expect(problems).toEqual([
     expect.stringMatching(/^DATABASE_URL: its sslrootcert must .*\/nowhere\/ca\.pem/),
-    expect.stringMatching(/^DATABASE_URL: its sslkey must .*\/nowhere\/key\.pem/),
+    expect.stringMatching(/^DATABASE_URL: its sslcert must .*-----BEGIN/),
+    expect.stringMatching(/^DATABASE_URL: its sslkey must .*EISDIR/),
   ]);
   expect(message).not.toContain("secret");
+});
+
+test.each([
+  ["sslmode=verify_full", /its sslmode must be disable, .*, verify-full or no-verify$/],
+  ["ssl=false", /its ssl must be .*; sslmode says more$/],
+  ["uselibpqcompat=true&sslmode=verify-ca", /its sslmode verify-ca needs an sslrootcert/],
+])("%s in the database's URL, by which the driver breaks or guesses, is refused", (tls, said) => {
+  const { problems } = refusal({ DATABASE_URL: `${DATABASE_URL}?${tls}` });
+
+  expect(problems).toEqual([expect.stringMatching(said)]);
+});
+
+test.each([
+  "",
+  "sslmode=",
+  "sslmode=disable",
+  "sslmode=prefer",
+  "sslmode=require",
+  "sslmode=verify-ca",
+  "sslmode=verify-full",
+  "sslmode=no-verify",
+  "uselibpqcompat=true&sslmode=require",
+  "ssl=true",
+  "ssl=0",
+  "sslmode=nonsense&sslmode=disable&ssl=false",
+])("the database's URL may say %j of TLS", (tls) => {
+  const url = `${DATABASE_URL}?${tls}`;
+
+  expect(parseSettings({ DATABASE_URL: url }, "scheduler").databaseUrl).toBe(url);
 });

@@ -86,7 +86,7 @@ export class DatabaseTlsError extends StoreError {
 const tlsFaults = {
   absent: "Postgres offers no TLS, which the URL asks for",
   untrusted: "TLS to Postgres cannot be established",
-  file: "a file that the URL names for TLS cannot be read",
+  file: "a file that the URL names for TLS is of no use",
 } as const;
 
 /** A cursor that this API did not give out, or gave out for another list. */
@@ -168,9 +168,12 @@ function isConnectionLoss(error: Error): boolean {
 function tlsFaultOf(error: Error): DatabaseTlsError["kind"] | undefined {
   const { code = "", syscall } = error as NodeJS.ErrnoException;
   if (error.message === "The server does not support SSL connections") return "absent";
-  if (syscall === "open" || syscall === "read") return "file";
+  if (syscall === "open" || code === "EISDIR" || fileCodes.test(code)) return "file";
   return tlsCodes.test(code) ? "untrusted" : undefined;
 }
+
+/** Of OpenSSL: what is read is no certificate or key, or they are none of each other. */
+const fileCodes = /^ERR_OSSL_(PEM|X509|ASN1)_/;
 
 /** Of OpenSSL, and of node's own check of the certificate's name. */
 const tlsCodes =
