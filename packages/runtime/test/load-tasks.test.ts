@@ -69,16 +69,35 @@ test("where a module cannot be read is told, in a worker that is being debugged,
 });
 
 test.each([
-  ["no.ts", "ERR_INVALID_TYPESCRIPT_SYNTAX", "Unexpected token `)`. Expected an identifier"],
-  ["enum.mts", "ERR_UNSUPPORTED_TYPESCRIPT_SYNTAX", "TypeScript enum is not supported"],
-])("what a Node that strips types cannot read of %s is told as it is", (file, code, message) => {
+  ["/tasks/no.ts", "ERR_INVALID_TYPESCRIPT_SYNTAX", "Unexpected token `)`. Expected an identifier"],
+  [
+    "file:///tasks/enum.mts",
+    "ERR_UNSUPPORTED_TYPESCRIPT_SYNTAX",
+    "TypeScript enum is not supported",
+  ],
+])("what a Node that strips types cannot read of %s is told as it is", (place, code, message) => {
   const error = new SyntaxError(message);
-  error.stack = `file:///tasks/${file}:3\nenum A { B }\n^^^^\n\nSyntaxError [${code}]: ${message}`;
+  error.stack = `${place}:3\nenum A { B }\n^^^^\n\nSyntaxError [${code}]: ${message}`;
 
-  expect(moduleFault(file, error, true)).toBe(
-    `SyntaxError: ${message}, in file:///tasks/${file}:3`,
-  );
+  expect(moduleFault("no.ts", error, true)).toBe(`SyntaxError: ${message}, in ${place}:3`);
   expect(moduleFault("no.ts", new SyntaxError("Unexpected token ':'"), false)).toContain("22.18");
+});
+
+test("where a module has thrown an error of syntax itself is told", () => {
+  const error = new SyntaxError("no JSON");
+  const frame = "    at file:///tasks/parses.ts:2:6";
+  error.stack = `SyntaxError: no JSON\n    at JSON.parse (<anonymous>)\n${frame}`;
+
+  expect(moduleFault("/tasks/parses.ts", error, true)).toBe(`SyntaxError: no JSON\n${frame}`);
+});
+
+test("what a module of CommonJS exports is found once, whatever Node calls it", async () => {
+  const { tasks } = await load(
+    "twice.mjs",
+    'const t = { id: "t", run: 5 };\nexport { t as default, t as "module.exports" };',
+  );
+
+  expect(tasks).toMatch(/export "default": task t: "run" must be a function$/);
 });
 
 test("a module whose top-level await never ends is told of, and given up after half a minute", async () => {

@@ -76,6 +76,8 @@ async function tasksOf(file: string, warn: (message: string) => void): Promise<r
   const tasks = new Set<Task>();
   const faults: string[] = [];
   for (const [name, exported] of Object.entries(module)) {
+    // Later Nodes give the default export of a CommonJS module a second time by this name.
+    if (name === "module.exports") continue;
     for (const value of Array.isArray(exported) ? (exported as unknown[]) : [exported]) {
       if (isTask(value)) tasks.add(value);
       else if (looksLikeTask(value)) faults.push(`export "${name}": ${taskFault(value)}`);

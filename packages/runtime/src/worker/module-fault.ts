@@ -14,17 +14,23 @@ export function moduleFault(file: string, error: Error, isStripping = stripsType
   if (isTyped && isForeign && !isStripping) {
     return "Node.js runs TypeScript from 22.18 on; with an older one compile it, or write the task in .mjs";
   }
-  if (error instanceof SyntaxError) {
-    // To check a file Node strips no types.
-    const fault = isTyped ? undefined : syntaxFault(file);
-    return fault ?? `${name}: ${message}, in ${namedIn(stack) ?? "what it imports"}`;
+  // To check a file Node strips no types.
+  const fault = error instanceof SyntaxError && !isTyped ? syntaxFault(file) : undefined;
+  if (fault !== undefined) return fault;
+  const frames = ownFrames(error);
+  // One that has frames was thrown by what the module runs, as JSON.parse does.
+  if (error instanceof SyntaxError && frames.length === 0) {
+    return `${name}: ${message}, in ${namedIn(stack) ?? "what it imports"}`;
   }
-  return [`${name}: ${message}`, ...ownFrames(error)].join("\n");
+  return [`${name}: ${message}`, ...frames].join("\n");
 }
 
-/** Which line asks for what another module does not export, or is not TypeScript, Node writes before the error. */
+/**
+ * Which line asks for what another module does not export, or is not TypeScript, Node writes before the error:
+ * with a path where it first had to find out what kind of module it is.
+ */
 function namedIn(stack: string): string | undefined {
-  return /^file:\S+:\d+$/m.exec(stack)?.[0];
+  return /^(?:file:|\/|[A-Z]:\\).*:\d+$/m.exec(stack)?.[0];
 }
 
 /** It takes a moment, and nothing else goes on here. */
