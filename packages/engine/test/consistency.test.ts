@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import { checkConsistency } from "../src/consistency/check.ts";
 import type { Evidence } from "../src/consistency/evidence.ts";
+import type { Signal } from "../src/state/signal.ts";
 import { define } from "./support/definitions.ts";
 import { evidenceOf } from "./support/evidence.ts";
 import { simulate } from "./support/simulation.ts";
@@ -169,3 +170,40 @@ test("with two of the three damaged nothing is repaired", () => {
   expect(findings.filter(({ repair }) => repair?.kind === "rebuild")).toEqual([]);
   expect(findings.map(({ code }) => code)).toContain("SNAPSHOT_DIFFERS");
 });
+
+test("who has asked for a version is written again by its signal, unless the signals lead to nothing", () => {
+  const stored = patched({ deadline: null });
+  const asEve = (history: Evidence["history"]) =>
+    (history ?? []).map((commit) => (commit.version === 3 ? { ...commit, actor: "eve" } : commit));
+  const broken = (stored.history ?? []).map((commit) =>
+    commit.version === 2 ? { ...commit, signals: [] } : commit,
+  );
+  const found = (history: Evidence["history"]) =>
+    checkConsistency({ ...stored, history: asEve(history) }).filter(
+      ({ where: { version }, code }) => version === 3 && code === "HISTORY_DIFFERS",
+    );
+
+  expect(found(stored.history)).toMatchObject([{ repair: { kind: "restoreActors" } }]);
+  expect(found(broken)).toHaveLength(1);
+  expect(found(broken)[0]?.repair).toBeUndefined();
+});
+
+test("what a damaged signal gives for a deadline or for metadata is not taken for one", () => {
+  expect(codesOf(patched({ deadline: "soon", metadata: 7 }))).toEqual([]);
+});
+
+function patched(others: Extract<Signal, { kind: "variablesPatched" }>["others"]): Evidence {
+  const simulation = simulate(definition);
+  simulation.start();
+  simulation.succeed("a", { n: 1 });
+  simulation.send({
+    kind: "variablesPatched",
+    intervention: 1,
+    actor: "ann",
+    reason: null,
+    patch: null,
+    priority: null,
+    others,
+  });
+  return evidence(simulation);
+}

@@ -2,16 +2,18 @@ import type { Json } from "@millrace/expressions";
 import { mergePatch } from "../decide/patch.ts";
 import { engineRev } from "../rev.ts";
 import type { StoredSignal } from "../state/stored-signal.ts";
+import type { Truth } from "./check-history.ts";
 import type { CommitEvidence, Evidence, Finding } from "./evidence.ts";
 import { sameStored } from "./same.ts";
 
 /**
  * What was asked of an instance from outside is in the signals, to the letter: by whom, and what was
- * changed beside the state that is decided upon.
+ * changed beside the state that is decided upon. Where the signals do not lead to that state they may be what is
+ * damaged: what differs is told, and nothing is written over.
  */
 
 /** Who stands beside a commit is who its signal says. */
-export function checkActors({ history = [] }: Evidence): readonly Finding[] {
+export function checkActors({ history = [] }: Evidence, { replayed }: Truth): readonly Finding[] {
   const wrong = history.flatMap((commit) => {
     const actor = actorOf(commit);
     return actor === undefined || actor === commit.actor ? [] : { ...commit, actor };
@@ -22,7 +24,9 @@ export function checkActors({ history = [] }: Evidence): readonly Finding[] {
       code: "HISTORY_DIFFERS",
       message: `version ${version} is stored as made by ${JSON.stringify(stored)}, and its signal says ${JSON.stringify(actor)}`,
       where: { version },
-      repair: { kind: "restoreActors", commits: [{ version, actor }] },
+      ...(replayed !== undefined && {
+        repair: { kind: "restoreActors", commits: [{ version, actor }] },
+      }),
     };
   });
 }
@@ -32,7 +36,7 @@ function actorOf(commit: CommitEvidence): string | undefined {
   if (commit.engineRev !== engineRev) return undefined;
   const said = signalsOf(commit).flatMap((signal) => {
     const isParents = "source" in signal && signal.source === "PARENT";
-    return "actor" in signal && !isParents ? signal.actor : [];
+    return "actor" in signal && typeof signal.actor === "string" && !isParents ? signal.actor : [];
   });
   return said.at(0);
 }
@@ -46,13 +50,13 @@ function signalsOf({ signals }: CommitEvidence): readonly StoredSignal[] {
 }
 
 /** What operators have changed of it is as the last of them left it. */
-export function checkPatched(evidence: Evidence): readonly Finding[] {
+export function checkPatched(evidence: Evidence, { replayed }: Truth): readonly Finding[] {
   const { deadline, metadata, version, identity, isAsGiven, history } = evidence;
   if (history === undefined || history.length !== version) return [];
   const patches = patchesIn(history);
   // Nobody has given it any: it was started by an event.
   const isBare = isAsGiven && identity.startEventId !== null;
-  const dated = patches.findLast((patch) => Object.hasOwn(patch, "deadline"));
+  const dated = patches.findLast(({ deadline: said }) => said === null || isTime(said));
   const due = dated?.["deadline"] ?? null;
   const wrongDeadline =
     (dated !== undefined || isBare) && !isSameTime(due, deadline)
@@ -60,7 +64,7 @@ export function checkPatched(evidence: Evidence): readonly Finding[] {
       : {};
   // What was there before the first patch nobody knows: what they leave alone stays.
   const made = patches
-    .filter((patch) => Object.hasOwn(patch, "metadata"))
+    .filter(({ metadata: said }) => typeof said === "object" && !Array.isArray(said))
     .reduce<Json>(
       (before, patch) => mergePatch(before, patch["metadata"] ?? null),
       isBare ? null : metadata,
@@ -73,7 +77,7 @@ export function checkPatched(evidence: Evidence): readonly Finding[] {
       code: "SNAPSHOT_DIFFERS",
       message: `${names.join(" and ")} of the instance ${names.length > 1 ? "are" : "is"} not what was last asked for, by the history`,
       where: {},
-      repair: { kind: "restorePatched", ...wrong },
+      ...(replayed !== undefined && { repair: { kind: "restorePatched", ...wrong } }),
     },
   ];
 }
@@ -82,6 +86,11 @@ function patchesIn(history: readonly CommitEvidence[]): readonly Readonly<Record
   return history
     .flatMap(signalsOf)
     .flatMap((signal) => (signal.kind === "variablesPatched" ? [signal.others ?? {}] : []));
+}
+
+/** What is damaged may be no time. */
+function isTime(said: Json | undefined): boolean {
+  return typeof said === "string" && !Number.isNaN(Date.parse(said));
 }
 
 function isSameTime(one: Json, other: Date | null): boolean {
