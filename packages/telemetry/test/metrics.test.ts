@@ -49,6 +49,27 @@ test("what is counted, set and observed comes out in the exposition format", asy
   expect(metrics.contentType).toMatch(/^text\/plain; version=0\.0\.4/);
 });
 
+test("a histogram counts each value below the first bound that is not below it", async () => {
+  const metrics = createMetrics({ isWithDefaults: false });
+  for (const value of [0.01, 0.05, 0.051, 5_000])
+    metrics.stepDuration.observe({ task: "t" }, value);
+
+  const samples = parse(await metrics.text());
+
+  const counted = (le: string) =>
+    samples.get(`millrace_step_duration_seconds_bucket{le="${le}",task="t"}`);
+  expect(["0.005", "0.01", "0.05", "0.1", "3600", "+Inf"].map(counted)).toEqual([0, 1, 2, 3, 3, 4]);
+  expect(samples.get('millrace_step_duration_seconds_count{task="t"}')).toBe(4);
+  expect(samples.get('millrace_step_duration_seconds_sum{task="t"}')).toBeCloseTo(5_000.111);
+});
+
+test("what is no amount is refused, so that it spoils no sum", () => {
+  const metrics = createMetrics({ isWithDefaults: false });
+  expect(() => metrics.takeOvers.add({}, -1)).toThrow(RangeError);
+  expect(() => metrics.takeOvers.add({}, Number.NaN)).toThrow(RangeError);
+  expect(() => metrics.commitDuration.observe({}, Number.POSITIVE_INFINITY)).toThrow(RangeError);
+});
+
 test("the metrics of Node are there too, and two processes' worth do not meet", async () => {
   const [one, other] = [createMetrics(), createMetrics()];
   one.takeOvers.add({});
