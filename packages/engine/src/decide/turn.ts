@@ -10,6 +10,7 @@ import type {
 } from "../state/decision.ts";
 import type { Reads } from "../state/reads.ts";
 import type { Signal, WorkingTime } from "../state/signal.ts";
+import { copyOfSnapshot } from "../state/snapshot.ts";
 import type {
   JsonObject,
   LiveExecution,
@@ -91,7 +92,7 @@ export function openTurn(definition: Definition, before: Snapshot, reads: Reads,
     reads: before.version === 0 && !reads.all ? { ...reads, all: true } : reads,
     now,
     before,
-    state: { ...before },
+    state: copyOfSnapshot(before),
     inserts: new Map(),
     updates: new Map(),
     touched: new Map(),

@@ -126,7 +126,8 @@ export interface Changes {
 export function changesBetween(previous: Snapshot, next: Snapshot): Changes {
   const plain: Partial<Record<PlainField, unknown>> = {};
   for (const field of plainFields) {
-    if (!sameJson(previous[field], next[field])) plain[field] = next[field];
+    const value = next[field];
+    if (previous[field] !== value && !sameJson(previous[field], value)) plain[field] = value;
   }
   const changes = plain as Mutable<Changes>;
   const variables = objectChanges(previous.variables, next.variables);

@@ -1,4 +1,5 @@
 import type { Json } from "@millrace/expressions";
+import type { Mutable } from "../mutable.ts";
 import type { CompensationStatus, InstanceStatus } from "./status.ts";
 import { isTerminal } from "./status.ts";
 
@@ -246,6 +247,52 @@ export interface Snapshot {
   readonly timers: readonly TimerKind[];
   /** Cancellation triggers now listening: key values by index where they read more than the input. */
   readonly triggerKeys: { readonly [index: string]: readonly Json[] | "NEVER" };
+}
+
+/** Field by field: to spread one costs V8 five times as much, where snapshots have come from several places. */
+export function copyOfSnapshot(snapshot: Snapshot): Mutable<Snapshot> {
+  const copy: Mutable<Snapshot> = {
+    id: snapshot.id,
+    tenantId: snapshot.tenantId,
+    workflowId: snapshot.workflowId,
+    workflowVersion: snapshot.workflowVersion,
+    correlationId: snapshot.correlationId,
+    userId: snapshot.userId,
+    startEventId: snapshot.startEventId,
+    createdAt: snapshot.createdAt,
+    input: snapshot.input,
+    parent: snapshot.parent,
+    priority: snapshot.priority,
+    version: snapshot.version,
+    status: snapshot.status,
+    startedAt: snapshot.startedAt,
+    completedAt: snapshot.completedAt,
+    variables: snapshot.variables,
+    output: snapshot.output,
+    error: snapshot.error,
+    cancellation: snapshot.cancellation,
+    compensation: snapshot.compensation,
+    live: snapshot.live,
+    iterations: snapshot.iterations,
+    completions: snapshot.completions,
+    entered: snapshot.entered,
+    completedSteps: snapshot.completedSteps,
+    countedSteps: snapshot.countedSteps,
+    begunItems: snapshot.begunItems,
+    lastOutput: snapshot.lastOutput,
+    uncertain: snapshot.uncertain,
+    timers: snapshot.timers,
+    triggerKeys: snapshot.triggerKeys,
+    pause: snapshot.pause,
+    interventions: snapshot.interventions,
+    reopened: snapshot.reopened,
+    slot: snapshot.slot,
+    slotRequests: snapshot.slotRequests,
+    slotWantedAt: snapshot.slotWantedAt,
+    failedAt: snapshot.failedAt,
+  };
+  if (snapshot.others !== undefined) copy.others = snapshot.others;
+  return copy;
 }
 
 /** `path#iteration`: names one execution within its instance. Iterations count from 1. */

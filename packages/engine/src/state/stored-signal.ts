@@ -12,7 +12,10 @@ export type StoredSignal =
 
 export function storedSignal(signal: Signal): StoredSignal {
   switch (signal.kind) {
-    case "stepSucceeded":
+    case "stepSucceeded": {
+      const { kind, path, iteration, attempt } = signal;
+      return { kind, path, iteration, attempt };
+    }
     case "childEnded": {
       const { output: _inItsRow, ...rest } = signal;
       return rest;

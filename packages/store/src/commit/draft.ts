@@ -280,16 +280,14 @@ function endOf(
 function textsOf({ previous, decision, signals, create }: Commit): Texts {
   const { snapshot: next, entries } = decision;
   const isFirst = previous.version === 0;
-  const changed = (field: keyof Snapshot): string | undefined => {
-    if (isFirst ? next[field] === null : previous[field] === next[field]) return undefined;
-    return jsonText(next[field]);
-  };
+  const changed = (before: unknown, after: unknown): string | undefined =>
+    (isFirst ? after === null : before === after) ? undefined : jsonText(after);
   return {
-    variables: changed("variables"),
-    output: changed("output"),
-    error: changed("error"),
-    cancellation: changed("cancellation"),
-    compensation: changed("compensation"),
+    variables: changed(previous.variables, next.variables),
+    output: changed(previous.output, next.output),
+    error: changed(previous.error, next.error),
+    cancellation: changed(previous.cancellation, next.cancellation),
+    compensation: changed(previous.compensation, next.compensation),
     frontier: jsonText(encodeFrontier(next)),
     signals: jsonText(signalsToKeep(decision, signals).map(storedSignal)),
     changes: jsonText(changesBetween(isFirst ? blankSnapshot(previous) : previous, next)),
