@@ -1,5 +1,6 @@
 import type { Problem } from "@millrace/contract";
-import { below, valueAt } from "@millrace/engine";
+import { below, everyMember, valueAt } from "@millrace/engine";
+import type { SchemaMember } from "@millrace/engine";
 import type { ErrorObject } from "ajv/dist/2020.js";
 import { ajvForSchema } from "./ajv.ts";
 import { compileInputSchema, mostViolations } from "./check-input.ts";
@@ -83,11 +84,11 @@ function messageOf({ message = "is not what it must be", params }: ErrorObject):
 /** Why it cannot be compiled: references and patterns of it are looked for. */
 function toldOfFailure(error: unknown, schema: unknown): readonly Told[] {
   if (error instanceof RangeError) {
-    const round = membersOf(schema).filter(
-      ([, key, value]) => key === "$ref" && isRound(schema, value),
+    const round = everyMember(schema).filter(
+      ({ key, value }) => key === "$ref" && isRound(schema, value),
     );
     const message = "refers to itself, by nothing else than $ref";
-    if (round.length > 0) return round.map(([path]) => [path, message]);
+    if (round.length > 0) return round.map(({ path }) => [path, message]);
     return [["", "is nested too deep, or has too many alternatives, to be compiled"]];
   }
   const patterns = error instanceof SyntaxError ? badPatterns(schema) : [];
@@ -96,31 +97,27 @@ function toldOfFailure(error: unknown, schema: unknown): readonly Told[] {
   const { missingRef } = error as { readonly missingRef?: unknown };
   if (/no schema with key or ref|\$schema must be/.test(message)) return [["/$schema", message]];
   const isCause = causes.find(([text]) => text.test(message))?.[1];
-  const places = membersOf(schema).filter(([, key, value, beside]) =>
-    missingRef === undefined
-      ? isCause?.({ key, value, beside, message })
-      : value === missingRef && (key === "$ref" || key === "$dynamicRef"),
-  );
-  return places.length === 0 ? [["", message]] : places.map(([path]) => [path, message]);
-}
-
-interface Member {
-  readonly key: string;
-  readonly value: unknown;
-  /** The object that it is a member of. */
-  readonly beside: object;
-  readonly message: string;
+  const places = everyMember(schema).filter((member) => {
+    const { key, value } = member;
+    return missingRef === undefined
+      ? isCause?.(member, message)
+      : value === missingRef && (key === "$ref" || key === "$dynamicRef");
+  });
+  return places.length === 0 ? [["", message]] : places.map(({ path }) => [path, message]);
 }
 
 /** Which members a failure comes from, by the words of the validator, which does not name the place. */
-const causes: readonly (readonly [text: RegExp, isCause: (member: Member) => boolean])[] = [
+const causes: readonly (readonly [
+  text: RegExp,
+  isCause: (member: SchemaMember, message: string) => boolean,
+])[] = [
   [
     /"nullable" cannot be used without "type"/,
     ({ key, beside }) => key === "nullable" && !Object.hasOwn(beside, "type"),
   ],
   [
     /resolves to more than one schema/,
-    ({ key, value, message }) => {
+    ({ key, value }, message) => {
       const name = key === "$id" ? String(value) : `#${String(value)}`;
       const isName = key === "$id" || key === "$anchor" || key === "$dynamicAnchor";
       return isName && message.includes(`reference "${name}" `);
@@ -132,7 +129,7 @@ const causes: readonly (readonly [text: RegExp, isCause: (member: Member) => boo
   ],
   [
     /only supports hash fragment/,
-    ({ key, value, message }) => message.includes(`"${key}"`) && !String(value).startsWith("#"),
+    ({ key, value }, message) => message.includes(`"${key}"`) && !String(value).startsWith("#"),
   ],
   [
     /enum must have non-empty array/,
@@ -141,18 +138,18 @@ const causes: readonly (readonly [text: RegExp, isCause: (member: Member) => boo
   [/keyword "id"/, ({ key, value }) => key === "id" && typeof value === "string"],
   [
     /must have dependencies of \w+: format/,
-    ({ key, beside, message }) =>
+    ({ key, beside }, message) =>
       message.includes(` of ${key}:`) && !Object.hasOwn(beside, "format"),
   ],
   [
     /\w+ value must be \["string"\]/,
-    ({ key, value, message }) => message.includes(`${key} value`) && typeof value !== "string",
+    ({ key, value }, message) => message.includes(`${key} value`) && typeof value !== "string",
   ],
 ];
 
 /** Texts that stand where a schema has its patterns and are none. */
 function badPatterns(schema: unknown): readonly Told[] {
-  return membersOf(schema).flatMap(([path, key, value]): Told[] => {
+  return everyMember(schema).flatMap(({ path, key, value }): Told[] => {
     if (key === "pattern") return toldOfPattern(path, value);
     if (key !== "patternProperties" || typeof value !== "object" || value === null) return [];
     return Object.keys(value).flatMap((each) => toldOfPattern(below(path, each), each));
@@ -180,30 +177,3 @@ function isRound(schema: unknown, reference: unknown): boolean {
   }
   return false;
 }
-
-/** All members of all objects in it, but not those of values that it names. */
-function membersOf(
-  value: unknown,
-  path = "",
-  areNames = false,
-): readonly (readonly [path: string, key: string, value: unknown, beside: object])[] {
-  if (typeof value !== "object" || value === null) return [];
-  return Object.entries(value).flatMap(([key, member]) => {
-    const at = below(path, key);
-    if (areNames) return membersOf(member, at);
-    const own = [at, key, member, value] as const;
-    return plain.has(key) ? [own] : [own, ...membersOf(member, at, named.has(key))];
-  });
-}
-
-/** Below these the keys are names. */
-const named: ReadonlySet<string> = new Set([
-  "properties",
-  "patternProperties",
-  "dependentSchemas",
-  "$defs",
-  "definitions",
-]);
-
-/** What stands below is no schema. */
-const plain: ReadonlySet<string> = new Set(["const", "enum", "default", "examples"]);

@@ -1,5 +1,6 @@
 import { below } from "../outline.ts";
 import type { ProblemList } from "../problem.ts";
+import { everyMember } from "./every-member.ts";
 
 // V8 compiles a regular expression at its first match, and looks from each part that may be left out to all that can
 // come instead. Where many follow one another that takes about the sixth power of how many: 0.1 s for 20, minutes
@@ -17,22 +18,10 @@ const mostWrittenOut = 3;
 export function checkPatternCost(schema: unknown, list: ProblemList): boolean {
   let cost = 0;
   let isGood = true;
-  const stack: (readonly [path: string, value: unknown, areNames: boolean])[] = [
-    ["/inputSchema", schema, false],
-  ];
-  for (let each = stack.pop(); each !== undefined; each = stack.pop()) {
-    const [path, value, areNames] = each;
-    if (typeof value !== "object" || value === null) continue;
-    for (const [key, member] of Object.entries(value)) {
-      const at = below(path, key);
-      if (!areNames && key === "pattern" && typeof member === "string") look(member, at);
-      if (!areNames && key === "patternProperties") {
-        for (const pattern of Object.keys(Object(member) as object)) {
-          look(pattern, below(at, pattern));
-        }
-      }
-      if (areNames || !plain.has(key)) stack.push([at, member, !areNames && named.has(key)]);
-    }
+  for (const { path, key, value } of everyMember(schema)) {
+    if (key === "pattern" && typeof value === "string") look(value, path);
+    if (key !== "patternProperties" || typeof value !== "object" || value === null) continue;
+    for (const pattern of Object.keys(value)) look(pattern, below(path, pattern));
   }
   return isGood;
 
@@ -45,21 +34,9 @@ export function checkPatternCost(schema: unknown, list: ProblemList): boolean {
     }
     isGood = false;
     const message = `has ${optionals} parts one after another that may be left out ("a?", "a{0,3}", "(a|)"), of which the patterns of a schema can have about ${unit} before it takes seconds to compile them; use * or + instead of ?, or check the text in a first task`;
-    list.add(path, "PATTERN_TOO_COSTLY", message);
+    list.add(`/inputSchema${path}`, "PATTERN_TOO_COSTLY", message);
   }
 }
-
-/** Below these the keys are names. */
-const named: ReadonlySet<string> = new Set([
-  "properties",
-  "patternProperties",
-  "dependentSchemas",
-  "$defs",
-  "definitions",
-]);
-
-/** What stands below is no schema. */
-const plain: ReadonlySet<string> = new Set(["const", "enum", "default", "examples"]);
 
 interface Group {
   /** Of the alternative that is being read, and the most of one before it. */
