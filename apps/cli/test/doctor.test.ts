@@ -142,3 +142,13 @@ test("drift: steps that wait for a task or a queue in vain, and instances withou
     "definitions FAILED: gone (4 instances) are not stored",
   ]);
 });
+
+test("drift: schemas that an earlier release has taken, and that are not compiled any more", () => {
+  const inputSchema = { properties: { a: { pattern: "a?".repeat(300) } } };
+
+  const found = drift({ definitions: [{ ...definition, steps: [], inputSchema }] });
+
+  expect(found.slice(1)).toEqual([
+    "input schemas WARNING: order (PATTERN_TOO_COSTLY at /inputSchema/properties/a/pattern) would take too long to compile",
+  ]);
+});

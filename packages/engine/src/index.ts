@@ -110,6 +110,7 @@ export { definitionCodes, definitionWarningCodes } from "./definition/problem.ts
 export { below } from "./definition/outline.ts";
 export { besides, valueAt } from "./definition/problem.ts";
 export { exampleInputs } from "./definition/example-inputs.ts";
+export { costsOfSchema } from "./definition/schema/costs.ts";
 export { everyMember } from "./definition/schema/every-member.ts";
 export type { SchemaMember } from "./definition/schema/every-member.ts";
 export type { FormatRule, Formats, TextPattern } from "./definition/schema/keywords.ts";

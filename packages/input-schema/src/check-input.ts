@@ -1,4 +1,5 @@
 import type { Problem } from "@millrace/contract";
+import { costsOfSchema } from "@millrace/engine";
 import type { ErrorObject, ValidateFunction } from "ajv/dist/2020.js";
 import { compileSchema } from "./ajv.ts";
 import { withinTime } from "./within-time.ts";
@@ -44,6 +45,21 @@ export function compileInputSchema({
       return problems(first, input);
     }
   };
+}
+
+/**
+ * The check of a definition that an earlier release may have registered. What a registration refuses now is not
+ * compiled: it might take for ever. Each input then has the schema's own faults.
+ */
+export function checkOfStored(definition: { readonly inputSchema?: unknown }): CheckInput {
+  const costs = costsOfSchema(definition.inputSchema);
+  if (costs.length > 0) return () => costs;
+  try {
+    return compileInputSchema(definition);
+  } catch (error) {
+    const message = `cannot be compiled: ${error instanceof Error ? error.message : String(error)}`;
+    return () => [{ path: "/inputSchema", code: "BAD_SCHEMA", message }];
+  }
 }
 
 function problemsInTime(validate: ValidateFunction, input: unknown): readonly Problem[] {

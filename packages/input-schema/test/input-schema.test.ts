@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { compileInputSchema, faultsOfInputSchema } from "../src/index.ts";
+import { checkOfStored, compileInputSchema, faultsOfInputSchema } from "../src/index.ts";
 
 const fork = (level: number) => ({ $ref: `#/$defs/d${level}` });
 const forks = Object.fromEntries(
@@ -91,4 +91,15 @@ test("a schema with $async is refused, and one that is stored is checked like an
   const check = compileInputSchema({ inputSchema });
   expect(check({ b: 1 })).toMatchObject([{ path: "/input", code: "required" }]);
   expect(check({ a: 1 })).toEqual([]);
+});
+
+test.each<[string, object, string, string]>([
+  ["a pattern", { pattern: "a?".repeat(300) }, "/inputSchema/pattern", "PATTERN_TOO_COSTLY"],
+  ["its size", { enum: Array.from({ length: 6_000 }).fill(1) }, "/inputSchema", "SCHEMA_TOO_LARGE"],
+  ["what is no schema", { $ref: "#/none" }, "/inputSchema", "BAD_SCHEMA"],
+])("one that is stored, and refused now for %s, is not compiled", (_, inputSchema, path, code) => {
+  const check = checkOfStored({ inputSchema });
+
+  // Compiling the first takes longer than the test may.
+  expect(check("a")).toMatchObject([{ path, code }]);
 });

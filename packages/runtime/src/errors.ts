@@ -59,10 +59,18 @@ export class CalendarChangedError extends MillraceError {
   }
 }
 
-/** What an input is refused for: a check that was given up says nothing about the input. */
+/** What an input is refused for. A check that was given up, or not begun, says nothing about the input. */
 export function inputRefusal(workflowId: string, problems: readonly Problem[]): string {
+  const schema = `the inputSchema of "${workflowId}"`;
+  if (isOfSchema(problems)) {
+    return `no input can be checked against ${schema}, which an earlier release took; register it anew`;
+  }
   const what = isGivenUp(problems) ? "takes too long to be checked against" : "does not match";
-  return `the input ${what} the inputSchema of "${workflowId}"`;
+  return `the input ${what} ${schema}`;
+}
+
+function isOfSchema(problems: readonly Problem[]): boolean {
+  return problems.some(({ path }) => path === "/inputSchema" || path.startsWith("/inputSchema/"));
 }
 
 function isGivenUp(problems: readonly Problem[]): boolean {
@@ -75,7 +83,11 @@ export class InvalidInputError extends MillraceError {
   override readonly problems: readonly Problem[];
   constructor(workflowId: string, problems: readonly Problem[]) {
     const refusal = inputRefusal(workflowId, problems);
-    super(isGivenUp(problems) ? refusal : `${refusal}: ${count(problems, "violation")}`);
+    super(
+      isGivenUp(problems) || isOfSchema(problems)
+        ? refusal
+        : `${refusal}: ${count(problems, "violation")}`,
+    );
     this.problems = problems;
   }
 }

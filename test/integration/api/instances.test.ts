@@ -43,6 +43,28 @@ test("an instance that has lost its definition is shown, keeps no other from it,
   expect((await api.services.database.db.executeQuery(left)).rows).toEqual([]);
 });
 
+test("where the schema of an earlier release would take for ever to compile starts are refused, and what runs goes on", async () => {
+  await api.call("PUT", "/v1/definitions/costly", { ...waiting, id: "costly" });
+  const { id } = (await start({ workflowId: "costly" })).body;
+  await api.call("PUT", "/v1/definitions/costly", { ...waiting, id: "costly", name: "Costly" });
+  const stores = `update workflow_definitions set document = jsonb_set(document::jsonb, '{inputSchema}', $1)
+    where id = 'costly' and version = 2`;
+  const moves = "update workflow_instances set workflow_version = 2 where id = $1";
+  const schema = JSON.stringify({ pattern: "a?".repeat(300) });
+  await api.services.database.db.executeQuery(CompiledQuery.raw(stores, [schema]));
+  await api.services.database.db.executeQuery(CompiledQuery.raw(moves, [id]));
+
+  const refused = await start({ workflowId: "costly", input: "a" });
+  const cancelled = await api.call("POST", `/v1/instances/${id}/cancel`, {});
+
+  expect([refused.status, refused.body.code]).toEqual([422, "INVALID_INPUT"]);
+  expect(refused.body.detail).toMatch(/no input can be checked .* register it anew/);
+  expect(refused.body.errors).toMatchObject([
+    { path: "/inputSchema/pattern", code: "PATTERN_TOO_COSTLY" },
+  ]);
+  expect([cancelled.status, cancelled.body.status]).toEqual([202, "CANCELLED"]);
+});
+
 test("the same definition again is a no-op, another content the next version", async () => {
   const define = (document: object) => api.call("PUT", "/v1/definitions/twice", document);
 

@@ -5,6 +5,7 @@ import type {
   WorkerList,
   WorkflowDefinition,
 } from "@millrace/contract";
+import { costsOfSchema } from "@millrace/engine";
 import type { Check } from "./check.ts";
 
 /** Where definitions, workers and instances have drifted apart. */
@@ -24,6 +25,7 @@ export function checkDrift(installation: Installation): readonly Check[] {
     checkQueues(installation),
     checkTasks(installation),
     checkDefinitions(installation),
+    checkSchemas(installation),
   ];
 }
 
@@ -99,6 +101,19 @@ function checkDefinitions({ workflows, definitions }: Installation): Check {
   if (children.length === 0) return { name, status: "OK", detail: `${known.size} are registered` };
   const advice = "Register them: steps that start them fail until then.";
   return { name, status: "WARNING", detail: `${children.join(", ")} are not registered`, advice };
+}
+
+/** What an earlier release registered, and this one does not compile. */
+function checkSchemas({ definitions }: Installation): Check {
+  const name = "input schemas";
+  const costly = definitions.flatMap(({ id, inputSchema }) => {
+    const [first] = costsOfSchema(inputSchema);
+    return first === undefined ? [] : [`${id} (${first.code} at ${first.path})`];
+  });
+  if (costly.length === 0) return { name, status: "OK", detail: "each is compiled in good time" };
+  const advice = "Register them with other schemas: until then each start is refused.";
+  const detail = `${costly.join(", ")} would take too long to compile`;
+  return { name, status: "WARNING", detail, advice };
 }
 
 type Step = WorkflowDefinition["steps"][number];

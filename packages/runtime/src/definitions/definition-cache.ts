@@ -1,5 +1,5 @@
 import { compileDefinition } from "@millrace/engine";
-import { compileInputSchema } from "@millrace/input-schema";
+import { checkOfStored } from "@millrace/input-schema";
 import type { Definition } from "@millrace/engine";
 import { getDefinition, latestVersion, versionAt } from "@millrace/store";
 import type { Db } from "@millrace/store";
@@ -58,7 +58,7 @@ export function openDefinitionCache(db: Db): DefinitionCache {
     const { document } = stored;
     return {
       definition: compileDefinition(document, stored.version),
-      checkInput: inTurn(compileInputSchema(document)),
+      checkInput: onFirstUse(() => inTurn(checkOfStored(document))),
     };
   }
 
@@ -92,4 +92,10 @@ export function openDefinitionCache(db: Db): DefinitionCache {
       return get(tenantId, workflowId, version);
     },
   };
+}
+
+/** Who only carries instances on compiles no schema. */
+function onFirstUse(make: () => CheckInTurn): CheckInTurn {
+  let check: CheckInTurn | undefined;
+  return (input, mostWaitMs) => (check ??= make())(input, mostWaitMs);
 }
