@@ -7,6 +7,7 @@ import type { Columns } from "./prepared-query.ts";
 import { openResignation } from "./resignation.ts";
 import type { Resignation } from "./resignation.ts";
 import { prepared, preparedName, registerPool } from "./statement.ts";
+import { parseTime } from "./stored-time.ts";
 import type { Database } from "./tables.ts";
 
 /** Where the pool tells what it met; a pino logger is one. */
@@ -215,15 +216,6 @@ function parseInt8(text: string): number {
   if (Number.isSafeInteger(number)) return number;
   throw new RangeError(`the database has ${text}, which is no exact number here`);
 }
-
-/** `2026-01-31 12:00:00.123456+00`, of which milliseconds are kept: several times faster. */
-function parseTime(text: string): Date {
-  const isPlain = text.endsWith("+00");
-  const time = new Date(`${text.slice(0, 10)}T${text.slice(11, isPlain ? -3 : undefined)}Z`);
-  return Number.isNaN(time.getTime()) ? (defaultTime(text) as Date) : time;
-}
-
-const defaultTime = pg.types.getTypeParser(pg.types.builtins.TIMESTAMPTZ);
 
 /** What Kysely needs of a pool, with prepared statements, our errors, and no broken connection back. */
 function guardedPool(pool: Pool): PostgresPool {

@@ -1,6 +1,7 @@
 import { nobody } from "./due.ts";
 import type { HeldStep, StepAttempt } from "./holds.ts";
 import { prepared, run, type Db } from "./statement.ts";
+import { reckonable } from "./stored-time.ts";
 import { rowSource } from "./unnest.ts";
 
 /**
@@ -106,5 +107,5 @@ const look = prepared(
   where tenant_id = $1 and instance_id = $2 and path = $3 and iteration = $4
     and attempt = $5 and fence = $6 and status in ('PENDING', 'RETRYING') and not held
   returning greatest(0,
-    ceil(extract(epoch from retry_at - statement_timestamp()) * 1000))::float8 as due_in_ms`,
+    ceil(extract(epoch from ${reckonable("retry_at")} - statement_timestamp()) * 1000))::float8 as due_in_ms`,
 );

@@ -21,6 +21,7 @@ import { instanceColumns, snapshotOf } from "./instance-row.ts";
 import type { InstanceRow } from "./instance-row.ts";
 import { keyHashOf, parseJson } from "./json.ts";
 import { prepared, run, type Db } from "./statement.ts";
+import { isForeignTime, reckonable } from "./stored-time.ts";
 import { sharedTenant } from "./tenants.ts";
 import { receivedOf, toldBodyOf } from "./told-body.ts";
 import type { ToldRow } from "./told-body.ts";
@@ -88,7 +89,7 @@ async function readAll(
     version: row.i_version,
     statusAt: row.status_at,
     updatedAt: row.updated_at,
-    deadline: row.deadline,
+    deadline: row.is_deadline_foreign ? undefined : row.deadline,
     metadata: parseJson(row.metadata) ?? null,
     snapshot: readableSnapshot(row),
     steps,
@@ -118,6 +119,7 @@ interface InstanceFacts extends InstanceRow {
   readonly status_at: Date;
   readonly updated_at: Date;
   readonly deadline: Date | null;
+  readonly is_deadline_foreign: boolean;
   readonly metadata: string | null;
   readonly slot_status: SlotEvidence["status"] | null;
   readonly slot_request: number | null;
@@ -170,7 +172,8 @@ const instance = prepared(
       and e.delivered_at < clock_timestamp() - interval '1 min')::integer as deliveries,
     (select count(*) from dead_letters l where l.tenant_id = i.tenant_id and l.instance_id = i.id
       and l.status = 'OPEN')::integer as dead_letters,
-    i.status_at, i.updated_at, i.deadline, i.metadata, t.status as slot_status, t.request as slot_request,
+    i.status_at, i.updated_at, i.deadline, ${isForeignTime("i.deadline")} as is_deadline_foreign,
+    i.metadata, t.status as slot_status, t.request as slot_request,
     t.priority as slot_priority, t.deadline as slot_deadline, t.wanted_at as slot_wanted_at,
     t.has_run as slot_has_run, t.look_at as slot_look_at,
     (${foreignLimits}) as foreign_limits,
@@ -271,7 +274,7 @@ const stepColumns = `s.step_id, s.path, s.iteration, s.type, s.status, s.attempt
     s.heartbeat_timeout_ms, s.items, s.created_at, s.started_at, s.completed_at,
     s.awaited, s.held, s.blocked, s.look_at, s.retry_at, s.due_at, s.due_clock, s.timeout_at,
     s.worker_id,
-    (extract(epoch from clock_timestamp() - w.beat_at) * 1000)::bigint as silent_ms`;
+    (extract(epoch from clock_timestamp() - ${reckonable("w.beat_at")}) * 1000)::bigint as silent_ms`;
 
 const fromSteps = `from step_executions s left join workers w
     on w.id = s.worker_id and s.status = 'RUNNING'

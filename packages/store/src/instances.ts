@@ -12,6 +12,7 @@ import { prepared, run } from "./statement.ts";
 import type { Db } from "./statement.ts";
 import { childPlaceOf, stepColumnsWith, stepReadOf } from "./step-read.ts";
 import type { OfInstance, StepRead, StepRow } from "./step-read.ts";
+import { timeOfJson } from "./stored-time.ts";
 import { textArray } from "./unnest.ts";
 
 /** Instances as people see them. */
@@ -119,7 +120,7 @@ function rowsOf(text = "[]"): readonly unknown[] {
   const rows = JSON.parse(text) as readonly Record<string, unknown>[];
   for (const row of rows) {
     for (const [column, value] of Object.entries(row)) {
-      if (typeof value === "string" && timeColumn.test(column)) row[column] = new Date(value);
+      if (typeof value === "string" && timeColumn.test(column)) row[column] = timeOfJson(value);
     }
   }
   return rows;

@@ -1,4 +1,5 @@
 import { prepared, run, type Db } from "./statement.ts";
+import { reckonable } from "./stored-time.ts";
 import { textArray } from "./unnest.ts";
 
 /**
@@ -250,7 +251,7 @@ function lookOf(time: string, isMore: string): string {
 
 /** How long a row of that time has been due by `$1`. */
 function behindMs(time: string): string {
-  return `(extract(epoch from statement_timestamp() - ${time}) * 1000 - $1)::double precision`;
+  return `(extract(epoch from statement_timestamp() - ${reckonable(time)}) * 1000 - $1)::double precision`;
 }
 
 function sweptBy<Row extends TakenRow>(look: Look<Row> | undefined, deleted: number): Swept {

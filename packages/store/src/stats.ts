@@ -65,7 +65,8 @@ interface FigureRow {
 const figures = (condition: string) =>
   `with latest as materialized (
     select i.id, i.workflow_id, i.status,
-      extract(epoch from i.completed_at - i.started_at)::float8 * 1000 as ms
+      case when isfinite(i.completed_at) and isfinite(i.started_at)
+        then extract(epoch from i.completed_at - i.started_at)::float8 * 1000 end as ms
     from workflow_instances i
     where i.tenant_id = $1 ${condition}
     order by i.id desc

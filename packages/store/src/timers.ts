@@ -1,6 +1,7 @@
 import type { TimerKind } from "@millrace/engine";
 import type { Key } from "./commit.ts";
 import { prepared, run, type Db } from "./statement.ts";
+import { reckonable } from "./stored-time.ts";
 import { rowSource } from "./unnest.ts";
 
 /** A timer, as the signal that fires it needs it. */
@@ -138,7 +139,7 @@ const putOff = prepared(
   "put_off_timers",
   `update timers t
   set look_at = statement_timestamp()
-    + least(greatest(statement_timestamp() - t.due_at, interval '5 s'), interval '10 min')
+    + least(greatest(statement_timestamp() - ${reckonable("t.due_at")}, interval '5 s'), interval '10 min')
   from ${placeSource.from("x", 1)}
   where t.tenant_id = x.tenant_id and t.instance_id = x.instance_id and t.path = x.path
     and t.iteration = x.iteration and t.kind = x.kind and t.look_at < 'infinity'`,

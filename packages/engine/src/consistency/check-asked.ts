@@ -71,6 +71,7 @@ export function checkPatched(evidence: Evidence, { replayed }: Truth): readonly 
     );
   const wrong = { ...wrongDeadline, ...(!sameStored(made, metadata) && { metadata: made }) };
   const names = Object.keys(wrong);
+  if (names.length === 0 && deadline === undefined) return [lostDeadline];
   if (names.length === 0) return [];
   return [
     {
@@ -81,6 +82,14 @@ export function checkPatched(evidence: Evidence, { replayed }: Truth): readonly 
     },
   ];
 }
+
+/** What it was given at its start stands nowhere else. */
+const lostDeadline: Finding = {
+  code: "SNAPSHOT_DIFFERS",
+  message:
+    "deadline of the instance is no time that can be asked for (infinity, or beyond the years 1 to 9999), and the one that it was started with is not in the history: PATCH it",
+  where: {},
+};
 
 function patchesIn(history: readonly CommitEvidence[]): readonly Readonly<Record<string, Json>>[] {
   return history
@@ -93,7 +102,7 @@ function isTime(said: Json | undefined): boolean {
   return typeof said === "string" && !Number.isNaN(Date.parse(said));
 }
 
-function isSameTime(one: Json, other: Date | null): boolean {
-  if (typeof one !== "string" || other === null) return one === other;
+function isSameTime(one: Json, other: Date | null | undefined): boolean {
+  if (typeof one !== "string" || !other) return one === other;
   return new Date(one).getTime() === other.getTime();
 }

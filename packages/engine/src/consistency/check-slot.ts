@@ -60,7 +60,7 @@ function isUntold({ lookAt }: SlotEvidence, now: Date): boolean {
 function queueFault(
   stored: SlotEvidence,
   { priority, slotWantedAt, status }: Snapshot,
-  deadline: Date | null,
+  deadline: Date | null | undefined,
   now: Date,
 ): string | undefined {
   const hasRun = status !== "CREATED";
@@ -68,7 +68,9 @@ function queueFault(
     return hasRun ? "that of one that has not run" : "that of one that has run before";
   }
   if (stored.priority !== priority) return `priority ${stored.priority}, not ${priority}`;
-  if (stored.deadline?.getTime() !== deadline?.getTime()) return "another deadline";
+  if (deadline !== undefined && stored.deadline?.getTime() !== deadline?.getTime()) {
+    return "another deadline";
+  }
   const wanted = stored.wantedAt.getTime();
   const since = slotWantedAt === null ? 0 : new Date(slotWantedAt).getTime();
   const isMoved = wanted < since - skewMs || wanted > now.getTime() + skewMs;

@@ -32,8 +32,8 @@ export interface Evidence {
   /** Since when the instance has its status, and of its last commit: the row's. */
   readonly statusAt: Date;
   readonly updatedAt: Date;
-  /** By which it waits for a slot. */
-  readonly deadline: Date | null;
+  /** By which it waits for a slot; undefined where what is stored is no time that anybody can ask for. */
+  readonly deadline: Date | null | undefined;
   readonly metadata: Json;
   /** Undefined where what is stored of the frontier is not one. */
   readonly snapshot: Snapshot | undefined;
