@@ -25,6 +25,7 @@ import { instanceRoutes } from "./routes/instances.ts";
 import { operationRoutes } from "./routes/operations.ts";
 import { plannedRoutes } from "./routes/planned.ts";
 import { scheduleRoutes } from "./routes/schedules.ts";
+import { streamRoutes } from "./routes/streams.ts";
 import type { ApiContext, Runtime } from "./runtime.ts";
 import { validatorCompiler } from "./validation.ts";
 
@@ -125,6 +126,7 @@ export async function createApp({ runtime, log, onAnswered }: AppOptions): Promi
   await http.register(instanceRoutes, options);
   await http.register(controlRoutes, options);
   await http.register(insightRoutes, options);
+  await http.register(streamRoutes, options);
   await http.register(eventRoutes, options);
   await http.register(calendarRoutes, options);
   await http.register(deadLetterRoutes, options);

@@ -33,18 +33,18 @@ import {
   listSteps,
   loadInstance,
   readInstance,
-  tenantOf,
 } from "@millrace/store";
 import { calendarsOf } from "./calendars.ts";
 import { consistencyView, repairView } from "./consistency-view.ts";
 import { deadLettersOf } from "./dead-letters.ts";
-import { ApiError } from "./errors.ts";
+import { forOwner } from "./for-owner.ts";
 import { historyPage } from "./history.ts";
 import { operationsOf } from "./operations.ts";
 import { planView } from "./plan-view.ts";
 import type { Caller, Runtime } from "./runtime.ts";
 import { schedulesOf } from "./schedules.ts";
 import { stateView } from "./state-view.ts";
+import { streamsOf } from "./streams.ts";
 import {
   type DefinitionFacts,
   definitionSummary,
@@ -191,6 +191,7 @@ export function bindRuntime(services: Services): Runtime {
     ...deadLettersOf(services),
     ...schedulesOf(services),
     ...operationsOf(services),
+    ...streamsOf(services),
     async readiness() {
       const { status, checks, required } = await readiness();
       return {
@@ -211,30 +212,6 @@ export function bindRuntime(services: Services): Runtime {
       return { contentType: services.metrics.contentType, text: await services.metrics.text() };
     },
   };
-}
-
-/** Does it as the caller, or as the tenant that has the instance, where the caller named none. */
-async function forOwner<T>(
-  { database: { db } }: Services,
-  caller: Caller,
-  instanceId: string,
-  act: (owner: Caller) => Promise<T>,
-): Promise<T> {
-  try {
-    return await act(caller);
-  } catch (error) {
-    if (error instanceof WorkflowNotFoundError) throw definitionMissing(instanceId, error);
-    if (!(error instanceof InstanceNotFoundError) || caller.isAnyTenant !== true) throw error;
-    const tenantId = await tenantOf(db, instanceId);
-    if (tenantId === undefined || tenantId === caller.tenantId) throw error;
-    return act({ ...caller, tenantId });
-  }
-}
-
-/** The instance is there, so that this is no 404. */
-function definitionMissing(instanceId: string, cause: WorkflowNotFoundError): ApiError {
-  const message = `the definition of instance ${instanceId} is not stored any more (${cause.message}): restore it from a backup, since until then it cannot go on, or give it up by a cancel with shouldCompensate false; millrace doctor says what else is wrong with it`;
-  return new ApiError("STATUS_CONFLICT", message, { cause });
 }
 
 function notThere(instanceId: string): never {

@@ -35,6 +35,13 @@ export function callerOf(request: FastifyRequest, hints: CallerHints = {}): Call
   return { tenantId: given ?? DEFAULT_TENANT, isAnyTenant: given === undefined, actor };
 }
 
+/** Where a stream goes on. */
+export function lastEventIdOf(request: FastifyRequest): string | undefined {
+  // A browser that has had no event yet sends none, some others an empty one.
+  if (request.headers["last-event-id"] === "") return undefined;
+  return singleHeader(request, "last-event-id", BOUNDS.cursor);
+}
+
 export function idempotencyKeyOf(request: FastifyRequest): string | undefined {
   return singleHeader(request, "idempotency-key", BOUNDS.key);
 }

@@ -10,6 +10,8 @@ export const REQUEST_HEADERS = {
   "Idempotency-Key":
     "Makes the start repeatable: the same key and body again answer the instance as it is now (200, Idempotent-Replayed: true), another body is a 409. Kept for 24 hours at least, per tenant.",
   "If-Match": "The ETag that the caller has read: 412 when it has changed since. * is any.",
+  "Last-Event-ID":
+    "The id of the last event that was received: the stream goes on behind it. Browsers send it by themselves.",
   "If-None-Match": "The ETag that the caller has: 304 when it is still the same.",
 } as const;
 export type RequestHeader = keyof typeof REQUEST_HEADERS;

@@ -47,6 +47,7 @@ import type {
   StateAtView,
   StatsView,
   StepPage,
+  StreamEvent,
   TaskList,
   VariableFilter,
   WhyView,
@@ -187,6 +188,19 @@ export interface Runtime extends ScheduleCalls {
   /** `undefined` where there is no such instance. */
   readHistory(caller: Caller, id: string, query: HistoryQuery): Promise<HistoryPage | undefined>;
 
+  /**
+   * From its beginning where `after` is absent; undefined where nothing more can come.
+   *
+   * @throws InstanceNotFoundError, BadCursorError
+   */
+  followInstance(caller: Caller, id: string, request: FollowRequest): Promise<Stream | undefined>;
+  /**
+   * Those of the tenant, from now on where `after` is absent.
+   *
+   * @throws BadCursorError
+   */
+  followAll(caller: Caller, request: FollowRequest): Promise<Stream>;
+
   publishEvent(caller: Caller, event: PublishEventRequest): Promise<PublishEventAnswer>;
   /** One outcome per event, in their order. */
   publishEvents(
@@ -242,6 +256,21 @@ export interface Runtime extends ScheduleCalls {
   /** In the text format of Prometheus. */
   metrics(): Promise<{ readonly contentType: string; readonly text: string }>;
 }
+
+export interface FollowRequest {
+  /** The id of the last event that was received. */
+  readonly after: string | undefined;
+  /** Patterns of the types that are asked for; none: all. */
+  readonly types: readonly string[];
+  /** Aborted when the caller has gone, or the process is asked to end. */
+  readonly signal: AbortSignal;
+}
+
+/** Events as they come; none where a while has passed without. `cursor` is the place behind them. */
+export type Stream = AsyncGenerator<{
+  readonly events: readonly { readonly id: string; readonly event: StreamEvent }[];
+  readonly cursor: string;
+}>;
 
 export interface ScheduleCalls {
   /** @throws InvalidScheduleError, ScheduleExistsError */

@@ -7,7 +7,7 @@ import type {
 } from "@millrace/contract";
 import { createLog } from "@millrace/telemetry";
 import { type App, createApp } from "../src/app.ts";
-import type { Caller, Runtime } from "../src/runtime.ts";
+import type { Caller, Runtime, Stream } from "../src/runtime.ts";
 
 export interface Called {
   readonly verb: string;
@@ -66,6 +66,8 @@ export async function createFakeApp(overrides: Partial<Runtime> = {}): Promise<F
     why: note("why", () => ({ ...NOWHERE, at: NOON, summary: "", reasons: [] })),
     listSteps: note("listSteps", () => ({ items: [], nextCursor: null })),
     readHistory: note("readHistory", () => ({ items: [], nextCursor: null })),
+    followInstance: note("followInstance", () => emptyStream()),
+    followAll: note("followAll", () => emptyStream()),
     publishEvent: note("publishEvent", () => published),
     publishEvents: note("publishEvents", (events: readonly unknown[]) =>
       events.map(() => ({ event: published })),
@@ -109,6 +111,8 @@ export async function createFakeApp(overrides: Partial<Runtime> = {}): Promise<F
   });
   return { ...(await createApp({ runtime: fake, log })), calls, lines };
 }
+
+async function* emptyStream(): Stream {}
 
 const plan = {
   instanceId: "01890a5d-ac96-774b-bcce-b302099a8057",

@@ -12,6 +12,7 @@ import { type DeadLetterCalls, deadLetterCalls } from "./dead-letters.ts";
 import { type DefinitionCalls, definitionCalls } from "./definitions.ts";
 import { type EventCalls, eventCalls } from "./events.ts";
 import { type InstanceCalls, instanceCalls } from "./instances.ts";
+import { openFollow } from "./stream.ts";
 import { type ScheduleCalls, scheduleCalls } from "./schedules.ts";
 import {
   type CallOptions,
@@ -38,7 +39,7 @@ export class MillraceClient {
   constructor(options: ClientOptions = {}) {
     this.#send = openTransport(options);
     this.definitions = definitionCalls(this.#send);
-    this.instances = instanceCalls(this.#send);
+    this.instances = instanceCalls(this.#send, openFollow(options));
     this.events = eventCalls(this.#send);
     this.calendars = calendarCalls(this.#send);
     this.deadLetters = deadLetterCalls(this.#send);

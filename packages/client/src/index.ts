@@ -19,4 +19,5 @@ export type {
   WaitOptions,
 } from "./instances.ts";
 export type { ScheduleCalls } from "./schedules.ts";
+export type { FollowedEvent, FollowOptions } from "./stream.ts";
 export type { CallOptions, ClientOptions } from "./transport.ts";

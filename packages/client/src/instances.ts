@@ -26,6 +26,7 @@ import {
   type WhyView,
 } from "@millrace/contract";
 import { MillraceWaitTimeoutError } from "./errors.ts";
+import type { Follow, FollowOptions } from "./stream.ts";
 import { type CallOptions, sleep, type Transport } from "./transport.ts";
 
 export interface StartOptions extends CallOptions {
@@ -78,7 +79,7 @@ const POLL_PAUSE_MS = 100;
 
 export type InstanceCalls = ReturnType<typeof instanceCalls>;
 
-export function instanceCalls(send: Transport) {
+export function instanceCalls(send: Transport, follow: Follow) {
   return {
     async start(request: StartInstanceRequest, options: StartOptions = {}): Promise<InstanceView> {
       const { data } = await send<InstanceView>({
@@ -127,6 +128,17 @@ export function instanceCalls(send: Transport) {
     },
 
     list,
+
+    /**
+     * Every change as it is committed, from the beginning or behind `lastEventId`, until the instance has
+     * settled as COMPLETED or CANCELLED. A connection that is lost is taken up again.
+     *
+     * @throws {MillraceConnectionError} When nobody answers at the first.
+     */
+    follow: (id: string, options: FollowOptions = {}) => follow(`${pathOf(id)}/stream`, options),
+
+    /** Every change of all instances from now on, or behind `lastEventId`. */
+    followAll: (options: FollowOptions = {}) => follow("/v1/stream", options),
 
     /** All instances that match, read page by page. */
     async *each(

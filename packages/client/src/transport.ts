@@ -50,15 +50,13 @@ const MAX_RETRY_PAUSE_MS = 5_000;
 /** The longest that a timer of the platform can run. */
 const MAX_TIMER_MS = 2 ** 31 - 1;
 
-export function openTransport({
-  baseUrl = "http://127.0.0.1:8080",
-  headers = {},
-  timeoutMs = 30_000,
-  attempts = 3,
-  retryDelayMs = 100,
-  fetch = globalThis.fetch,
-}: ClientOptions): Transport {
-  const base = baseUrl.replace(/\/+$/, "");
+export function openTransport(options: ClientOptions): Transport {
+  const {
+    timeoutMs = 30_000,
+    attempts = 3,
+    retryDelayMs = 100,
+    fetch = globalThis.fetch,
+  } = options;
 
   return async <T>(call: Call) => {
     const most = call.method === "GET" ? Math.max(1, attempts) : 1;
@@ -74,7 +72,7 @@ export function openTransport({
   };
 
   async function send<T>(call: Call): Promise<Answer<T>> {
-    const url = `${base}${call.path}${queryString(call.query)}`;
+    const { url, headers } = requestOf(options, call);
     const limitMs = Math.min(Math.ceil(timeoutMs + (call.patienceMs ?? 0)), MAX_TIMER_MS);
     const timeout = AbortSignal.timeout(limitMs);
     const signal = call.signal ? AbortSignal.any([call.signal, timeout]) : timeout;
@@ -86,7 +84,7 @@ export function openTransport({
     try {
       response = await fetch(url, {
         method: call.method,
-        headers: headersOf(call, headers),
+        headers,
         signal,
         ...(body === undefined ? {} : { body }),
       });
@@ -97,12 +95,25 @@ export function openTransport({
       throw new MillraceConnectionError(call.method, url, why, { cause: error });
     }
 
-    const data = parse(text);
     if (response.ok || (call.accept?.includes(response.status) && !isProblem(response))) {
-      return { status: response.status, headers: response.headers, data: data as T };
+      return { status: response.status, headers: response.headers, data: parse(text) as T };
     }
-    throw new MillraceApiError(problemOf(response, data), retryAfterSeconds(response));
+    throw apiErrorOf(response, text);
   }
+}
+
+/** Where a call goes, and with which headers. */
+export function requestOf(
+  { baseUrl = "http://127.0.0.1:8080", headers = {} }: ClientOptions,
+  call: Call,
+): { readonly url: string; readonly headers: Record<string, string> } {
+  const url = `${baseUrl.replace(/\/+$/, "")}${call.path}${queryString(call.query)}`;
+  return { url, headers: headersOf(call, headers) };
+}
+
+/** What an answer that is none stands for. */
+export function apiErrorOf(response: Response, text: string): MillraceApiError {
+  return new MillraceApiError(problemOf(response, parse(text)), retryAfterSeconds(response));
 }
 
 function queryString(query: Call["query"] = {}): string {
@@ -159,7 +170,7 @@ function retryAfterSeconds(response: Response): number | undefined {
 }
 
 /** Milliseconds to wait before the same GET again; `undefined` when that would not help. */
-function pauseAfter(error: unknown, backoffMs: number): number | undefined {
+export function pauseAfter(error: unknown, backoffMs: number): number | undefined {
   const jittered = backoffMs * (0.5 + Math.random() / 2);
   if (error instanceof MillraceConnectionError) return jittered;
   if (!(error instanceof MillraceApiError)) return undefined;
@@ -184,7 +195,7 @@ export function sleep(ms: number, signal?: AbortSignal): Promise<void> {
   });
 }
 
-function reasonOf(error: unknown): string {
+export function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   // What undici says is "fetch failed"; what the system said is the cause.
   return error.cause instanceof Error ? error.cause.message || error.message : error.message;

@@ -342,6 +342,70 @@ describe("errors", () => {
   });
 });
 
+describe("following", () => {
+  const typesOf = async (
+    events: AsyncIterable<{ readonly id: string; readonly type: string }>,
+  ): Promise<readonly string[]> => {
+    const types: string[] = [];
+    for await (const { id, type } of events) types.push(`${id} ${type}`);
+    return types;
+  };
+  const lastIds = () => received.map(({ headers }) => headers["last-event-id"]);
+
+  test("whoever is cut off goes on behind the last event, until there is no more", async () => {
+    reply = (_, response, nth) => {
+      if (nth === 4) response.writeHead(204).end();
+      else if (nth === 3) problem(503, "SHUTTING_DOWN", {})(_, response, nth);
+      else {
+        response.writeHead(200, { "content-type": "text/event-stream" });
+        // In pieces that end anywhere, with an id that is no event.
+        response.write(`retry: 1000\n\nid: ${nth}a\nevent: t\nda`);
+        setTimeout(() => {
+          response.write(`ta: {"type":"t${nth}"}\n\nid: ${nth}b\n\nid: ${nth}c\nevent: cut`);
+          setTimeout(() => (nth === 1 ? response.destroy() : response.end()), 5);
+        }, 5);
+      }
+    };
+
+    const types = await typesOf(client.instances.follow("i-1", { types: ["t.*", "u"] }));
+
+    expect(types).toEqual(["1a t1", "2a t2"]);
+    expect(lastIds()).toEqual([undefined, "1b", "2b", "2b"]);
+    expect(received[0]?.url).toBe("/v1/instances/i-1/stream?types=t.*%2Cu");
+  });
+
+  test("what is refused is an error at once, and nobody there is one after the usual tries", async () => {
+    reply = problem(404, "INSTANCE_NOT_FOUND", {});
+    const refused = await typesOf(client.instances.follow("i-1")).catch(same);
+    reply = (_, response) => response.destroy();
+    const nobody = await typesOf(client.instances.followAll({ lastEventId: "x" })).catch(same);
+
+    expect(refused).toMatchObject({ code: "INSTANCE_NOT_FOUND" });
+    expect(nobody).toBeInstanceOf(MillraceConnectionError);
+    expect(lastIds()).toEqual([undefined, "x", "x", "x"]);
+  });
+
+  test("who stops reading hangs up, and so does an aborted signal", async () => {
+    let open = 0;
+    reply = (_, response) => {
+      open += 1;
+      response.once("close", () => (open -= 1));
+      response.writeHead(200, { "content-type": "text/event-stream" });
+      response.write('id: 1\nevent: t\ndata: {"type":"t"}\n\n');
+    };
+
+    for await (const event of client.instances.followAll()) {
+      expect(event).toEqual({ id: "1", type: "t" });
+      break;
+    }
+    const signal = AbortSignal.timeout(50);
+    const aborted = await typesOf(client.instances.followAll({ signal })).catch(same);
+
+    expect(aborted).toBe(signal.reason);
+    await expect.poll(() => open).toBe(0);
+  });
+});
+
 async function serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
   const chunks: Buffer[] = [];
   for await (const chunk of request) chunks.push(chunk as Buffer);

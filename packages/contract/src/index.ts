@@ -129,6 +129,7 @@ export {
   PublishEventRequest,
 } from "./events.ts";
 export { HistoryEntry, HistoryPage, HistoryQuery } from "./history.ts";
+export { StreamEvent, StreamQuery } from "./stream.ts";
 export {
   CancellationView,
   PauseView,

@@ -3,6 +3,7 @@ import { BOUNDS } from "./bounds.ts";
 import { DefinitionVersion } from "./definitions.ts";
 import { InstanceView, StepExecutionView } from "./instance-view.ts";
 import { Json, JsonRecord } from "./json.ts";
+import { listOf } from "./list-of.ts";
 import { pageOf, pageQueryFields } from "./pagination.ts";
 import { ProblemDetails } from "./problem.ts";
 import { strict } from "./schema-problems.ts";
@@ -178,12 +179,4 @@ export function variableFiltersOf(query: Readonly<Record<string, unknown>>): {
     for (const each of [value].flat()) filters.push({ path, json: String(each) });
   }
   return { filters, rest };
-}
-
-/** A parameter with several values: repeated, separated by commas, or both. */
-function listOf<Item extends z.ZodType<unknown, string>>(item: Item, most: number) {
-  return z
-    .union([z.string(), z.array(z.string())])
-    .transform((value) => [value].flat().flatMap((each) => each.split(",")))
-    .pipe(z.array(item).max(most));
 }

@@ -164,5 +164,6 @@ function openPostgresWake(connection: PostgresConnection, prefix: string, log: Q
         listeners.remove(channel, own);
       };
     },
+    isHeard: () => Promise.resolve(true),
   };
 }

@@ -26,6 +26,8 @@ export interface Wake {
   publish(channel: WakeChannel, message: object): void;
   /** @returns Takes the listener off again. */
   subscribe(channel: WakeChannel, listener: WakeListener): () => void;
+  /** Whether anybody listens now; false when nobody can be reached, true where that cannot be known. */
+  isHeard(channel: WakeChannel): Promise<boolean>;
 }
 
 /** The listeners of one process by channel. A listener that throws harms no other. */
@@ -163,6 +165,11 @@ export function openRedisWake(
         if (!listeners.remove(channel, own)) return;
         client?.unsubscribe(start + channel).catch(() => {});
       };
+    },
+    async isHeard(channel) {
+      if (publisher.status !== "ready") return false;
+      const [, count] = await publisher.pubsub("NUMSUB", start + channel).catch(() => []);
+      return Number(count) > 0;
     },
   };
 }

@@ -213,7 +213,8 @@ function count({ metrics }: Services, { decision: { commands, snapshot } }: Comm
 }
 
 /** Long-polls hear that the instance changed, the scheduler that a timer was set or a slot is free. */
-function wake({ queue }: Services, { previous, decision }: Commit): void {
+function wake({ queue, announcements }: Services, { previous, decision }: Commit): void {
+  announcements.changed(previous.id);
   const settled = decision.commands.some(({ kind }) => kind === "settle");
   if (settled) queue.wake.publish("instance", { instanceId: previous.id });
   const due = decision.commands.flatMap((command) =>

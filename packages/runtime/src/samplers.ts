@@ -12,9 +12,12 @@ export function samplePool({ metrics, database }: Services): void {
   });
 }
 
-/** Calls that wait in this process, counted when metrics are asked for. */
-export function sampleWaitingCalls({ metrics, wakes }: Services): void {
-  metrics.addSampler(() => metrics.waitingCalls.set({}, wakes.size));
+/** Calls that wait in this process, and those that follow, counted when metrics are asked for. */
+export function sampleWaitingCalls({ metrics, wakes, watch }: Services): void {
+  metrics.addSampler(() => {
+    metrics.waitingCalls.set({}, wakes.size);
+    metrics.streams.set({}, watch.size);
+  });
 }
 
 /** Figures of the installation as a whole: instances by status, jobs by queue and state. */

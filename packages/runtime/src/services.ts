@@ -23,6 +23,12 @@ import { openLoader } from "./loader.ts";
 import type { Loader } from "./loader.ts";
 import { openMissedJobs } from "./missed-jobs.ts";
 import type { MissedJobs } from "./missed-jobs.ts";
+import { openAnnouncements } from "./streams/announcements.ts";
+import type { Announcements } from "./streams/announcements.ts";
+import { openFeed } from "./streams/follow-all.ts";
+import type { Feed } from "./streams/follow-all.ts";
+import { openWatch } from "./streams/watch.ts";
+import type { Watch } from "./streams/watch.ts";
 
 /** On whose behalf something is done. */
 export interface Caller {
@@ -44,6 +50,9 @@ export interface Services {
   readonly intake: EventIntake;
   readonly missed: MissedJobs;
   readonly emissions: Emissions;
+  readonly announcements: Announcements;
+  readonly watch: Watch;
+  readonly feed: Feed;
   /** Commits of this process, grouped. */
   readonly commit: (commit: Commit) => Promise<CommitOutcome>;
   /** First commits of new instances, grouped. */
@@ -116,6 +125,9 @@ export async function openServices(settings: ServicesSettings): Promise<Services
     intake: openEventIntake(database.db),
     missed,
     emissions: openEmissions((keys) => matchEmitted(services, keys)),
+    announcements: openAnnouncements(queue.wake),
+    watch: openWatch(database.db, queue, log),
+    feed: openFeed(database.db),
     commit: openCommitter(database.db, metrics, (db, commits) =>
       missed.aware(() => commitBatch(db, commits)),
     ),
@@ -131,7 +143,9 @@ export async function openServices(settings: ServicesSettings): Promise<Services
 }
 
 export async function closeServices(services: Services): Promise<void> {
-  const { simulations, emissions, missed, queue, clock, database } = services;
+  const { simulations, emissions, announcements, watch, missed, queue, clock, database } = services;
+  announcements.close();
+  watch.close();
   await simulations.close();
   await emissions.close();
   await missed.close();

@@ -250,6 +250,7 @@ export interface HistoryTable {
   readonly entries: JsonText;
   readonly tx: GeneratedAlways<string>;
   readonly seq: GeneratedAlways<number>;
+  readonly status: string | null;
 }
 
 export interface IdempotencyKeysTable {

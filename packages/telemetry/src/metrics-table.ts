@@ -135,6 +135,7 @@ export const metricTable = {
     "Calls to this process that wait for an instance to settle.",
     [],
   ),
+  streams: gauge("millrace_streams", "Streams of changes that this process has open.", []),
   eventsPublished: counter("millrace_events_published_total", "Events that were accepted.", []),
   eventsMatched: counter(
     "millrace_events_matched_total",

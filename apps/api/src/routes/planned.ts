@@ -14,12 +14,7 @@ const PLANNED: readonly { readonly url: string; readonly methods: HTTPMethods[] 
     url: `/v1/instances/:id/${verb}`,
     methods: DO,
   })),
-  ...["stream"].map((part) => ({
-    url: `/v1/instances/:id/${part}`,
-    methods: READ,
-  })),
   { url: "/v1/instances::bulk", methods: DO },
-  { url: "/v1/stream", methods: READ },
   ...["limits"].flatMap((name) => [
     { url: `/v1/${name}`, methods: [...READ, ...DO] },
     { url: `/v1/${name}/:id`, methods: CHANGE },

@@ -11,6 +11,7 @@ const historyColumns = [
   "commit_id",
   "at",
   "actor",
+  "status",
   "signals",
   "changes",
   "entries",
@@ -20,9 +21,10 @@ const historyColumns = [
 export function insertHistory(commits: From): string {
   return `recorded as (
     insert into history (
-      tenant_id, instance_id, version, commit_id, at, engine_rev, actor, signals, changes, entries)
+      tenant_id, instance_id, version, commit_id, at, engine_rev, actor, status, signals, changes,
+      entries)
     select x.tenant_id, x.instance_id, x.version + 1, x.commit_id, x.at, ${engineRev}, x.actor,
-      x.signals, x.changes, x.entries
+      x.status, x.signals, x.changes, x.entries
     from ${commits("x", historyColumns)}
     where ${isWritten})`;
 }
