@@ -10,13 +10,14 @@ import { checkLimits } from "./oracle/limits.ts";
 import { checkLives } from "./oracle/lives.ts";
 import { checkRivals } from "./oracle/rivals.ts";
 import { checkSchedules } from "./oracle/schedules.ts";
+import { checkStreams } from "./oracle/streams.ts";
 import { checkTimers } from "./oracle/timers.ts";
 import { checkWaits } from "./oracle/waits.ts";
 import type { RunRecord } from "./record.ts";
 
 /** A promise that did not hold, and where to look. */
 export interface Violation {
-  /** Of PROMISES.md, or `leaks`. */
+  /** Of PROMISES.md, or `leaks`, or `stream`. */
   readonly promise: string;
   readonly what: string;
   readonly caseNumber?: number;
@@ -55,6 +56,6 @@ export function judge(record: RunRecord): readonly Violation[] {
       ...(evidence.instance ? { instance: evidence.instance.view.id } : {}),
     })),
   );
-  const ofAll = [checkSchedules, checkLimits].flatMap((check) => check(record));
+  const ofAll = [checkSchedules, checkLimits, checkStreams].flatMap((check) => check(record));
   return [...ofCases, ...ofAll.map(([promise, what]) => ({ promise, what }))];
 }

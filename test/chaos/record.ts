@@ -23,6 +23,15 @@ export interface RunRecord {
   /** When the load had come to rest. */
   readonly instances: readonly InstanceRecord[];
   readonly schedules: readonly ScheduleRecord[];
+  /** What somebody was told who followed all instances, in its order; undefined: nobody did. */
+  readonly streamed?: readonly StreamedRecord[] | undefined;
+}
+
+/** A change, as a stream told it. */
+export interface StreamedRecord {
+  readonly instanceId: string;
+  readonly version: number;
+  readonly type: string;
 }
 
 export interface ScheduleRecord {

@@ -11,6 +11,7 @@ import { openClient, type LoggingClient } from "./client.ts";
 import { collect, collectSchedules } from "./collect.ts";
 import { DEFINITIONS } from "./definitions.ts";
 import { inject, planFaults, type Group } from "./faults.ts";
+import { follow } from "./follow.ts";
 import { runLoad } from "./load.ts";
 import { planLoad } from "./load-plan.ts";
 import { judge, type Violation } from "./oracle.ts";
@@ -70,6 +71,7 @@ async function runGroup(group: Group, options: Arguments): Promise<Summary> {
 
     const ending = new AbortController();
     const watching = watch(client, ending.signal);
+    const following = follow(rig.stack.apiUrls, ending.signal);
     const schedules = planSchedules(seed, Date.now(), durationMs);
     const ticking = runSchedules(schedules, { client, seed, deadline: () => deadline });
     const load = runLoad(cases, {
@@ -87,18 +89,21 @@ async function runGroup(group: Group, options: Arguments): Promise<Summary> {
     await injecting;
     say(`${group}: faults are over; coming to rest`);
     await Promise.all([load, ticking]);
+    const leaks = await leaksOf(rig);
+    const damage = await damageOf(rig);
+    const instances = await collect(rig.stack.apiUrl);
+    const streamed = await following.read(instances);
     ending.abort();
     await watching;
 
-    const leaks = await leaksOf(rig);
-    const damage = await damageOf(rig);
     const record: RunRecord = {
       cases,
       requests: requests.toSorted((a, b) => a.sentAt - b.sentAt),
       entries: await entriesAtRest(rig),
       faults: faults.toSorted((a, b) => a.at - b.at),
-      instances: await collect(rig.stack.apiUrl),
+      instances,
       schedules: await collectSchedules(rig.stack.apiUrl, schedules),
+      streamed,
     };
     const violations = [...judge(record), ...leaks, ...damage];
     isKept = options.isKept || violations.length > 0;
