@@ -14,6 +14,7 @@ import type { Round } from "./report.ts";
 import { openServers } from "./servers.ts";
 import type { Servers } from "./servers.ts";
 import { steady } from "./steady.ts";
+import { streams } from "./streams.ts";
 import { drains } from "./w1-drain.ts";
 import { latency } from "./w2-latency.ts";
 import { batchStarts, singleStarts } from "./w2-starts.ts";
@@ -39,6 +40,7 @@ const workloads: readonly Workload[] = [
   ...sleeps,
   ...kills,
   memory,
+  streams,
   ...growth,
   steady,
 ];
