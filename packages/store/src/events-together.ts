@@ -181,3 +181,107 @@ const settle = prepared(
   where e.tenant_id = x.tenant_id and e.id = x.id
   returning x.ix, e.delivered, e.cancelled, e.started`,
 );
+
+/** An event, and the one wait that it may satisfy. */
+export interface Delivery extends Match {
+  readonly wait: WaitRef & Pick<WaitCandidate, "purpose">;
+  /** Instances that it has started. */
+  readonly started: number;
+}
+
+export interface Delivered {
+  /** Whether the wait got the event. */
+  readonly isTaken: boolean;
+  /** As of `settleEvents`. */
+  readonly counts: EventCounts | undefined;
+}
+
+/**
+ * `markMatchedTogether` and `settleEvents` at once, for events that each have one wait alone to go to, and waits that
+ * are named once: a commit less for each.
+ *
+ * It waits for nobody. The event is locked, then the wait; where somebody else has one of them neither is touched,
+ * and both are seen to by themselves, one after the other.
+ */
+export async function deliverTogether(
+  db: Db,
+  deliveries: readonly Delivery[],
+): Promise<readonly Delivered[]> {
+  const indexed = deliveries.map((delivery, ix) => ({ ix, delivery }));
+  const rows = await run<EventCounts & { readonly ix: number; readonly is_taken: boolean }>(
+    db,
+    deliver,
+    deliverySource.values(indexed),
+  );
+  const delivered = new Map<number, Delivered>();
+  for (const { ix, is_taken: isTaken, ...counts } of rows) delivered.set(ix, { isTaken, counts });
+  for (const { ix, delivery } of indexed) {
+    if (!delivered.has(ix)) delivered.set(ix, await deliverAlone(db, delivery));
+  }
+  return indexed.map(({ ix }) => delivered.get(ix) as Delivered);
+}
+
+async function deliverAlone(db: Db, { event, wait, started }: Delivery): Promise<Delivered> {
+  const isTaken = (await markMatched(db, event, [wait])).length > 0;
+  const { tenantId, id } = event;
+  const found = isTaken ? 1 : 0;
+  const [delivered, cancelled] = wait.purpose === "STEP" ? [found, 0] : [0, found];
+  const [counts] = await settleEvents(db, [{ tenantId, id, delivered, cancelled, started }]);
+  return { isTaken, counts };
+}
+
+const deliverySource = rowSource<{ readonly ix: number; readonly delivery: Delivery }>({
+  ix: { type: "integer", of: ({ ix }) => ix },
+  tenant_id: { type: "text", of: ({ delivery }) => delivery.wait.tenantId },
+  event_id: { type: "text", of: ({ delivery }) => delivery.event.id },
+  instance_id: { type: "uuid", of: ({ delivery }) => delivery.wait.instanceId },
+  path: { type: "text", of: ({ delivery }) => delivery.wait.path },
+  iteration: { type: "integer", of: ({ delivery }) => delivery.wait.iteration },
+  key_hash: { type: "bigint", of: ({ delivery }) => delivery.wait.keyHash },
+  is_step: { type: "boolean", of: ({ delivery }) => delivery.wait.purpose === "STEP" },
+  started: { type: "integer", of: ({ delivery }) => delivery.started },
+});
+
+/** Of an event that is named twice one row is noted, and only what is noted is taken. */
+const deliver = prepared(
+  "deliver_together",
+  `with open as materialized (
+    select x.*,
+      coalesce(${hears} and w.key_hash is not distinct from x.key_hash, false) as is_taken
+    from (
+      select * from ${deliverySource.from("x", 1)}
+      order by tenant_id, instance_id, path, iteration) x
+    cross join lateral (
+      select tenant_id, id, received_at, taken_by, taken_at from events e
+      where e.tenant_id = x.tenant_id and e.id = x.event_id
+      offset 0
+      for update skip locked) e
+    cross join lateral (
+      select * from waits w
+      where w.tenant_id = x.tenant_id and w.instance_id = x.instance_id
+        and w.path = x.path and w.iteration = x.iteration
+        and e.id is not null
+      offset 0
+      for update skip locked) w),
+  noted as (
+    update events e
+    set matched_at = coalesce(e.matched_at, statement_timestamp()),
+      delivered = e.delivered + (x.is_taken and x.is_step)::integer,
+      cancelled = e.cancelled + (x.is_taken and not x.is_step)::integer,
+      started = greatest(e.started, x.started), starts_done = true
+    from open x
+    where e.tenant_id = x.tenant_id and e.id = x.event_id
+    returning x.*, e.delivered, e.cancelled, e.started as all_started),
+  recorded as (
+    insert into event_deliveries (tenant_id, instance_id, event_id, delivered_at)
+    select tenant_id, instance_id, event_id, statement_timestamp() from noted where is_taken
+    order by tenant_id, instance_id, event_id
+    on conflict do nothing),
+  taken as (
+    update waits w
+    set matched_event_id = x.event_id, matched_at = statement_timestamp()
+    from noted x
+    where x.is_taken and w.tenant_id = x.tenant_id and w.instance_id = x.instance_id
+      and w.path = x.path and w.iteration = x.iteration)
+  select ix, is_taken, delivered, cancelled, all_started as started from noted`,
+);

@@ -128,8 +128,13 @@ export {
   restoreTimes,
 } from "./mend.ts";
 export type { SeenStep } from "./mend.ts";
-export { findWaitsTogether, markMatchedTogether, settleEvents } from "./events-together.ts";
-export type { EventSearch, Match } from "./events-together.ts";
+export {
+  deliverTogether,
+  findWaitsTogether,
+  markMatchedTogether,
+  settleEvents,
+} from "./events-together.ts";
+export type { Delivered, Delivery, EventSearch, Match } from "./events-together.ts";
 export { forgetDeliveries, insertEvents, unmatchedAmong } from "./events.ts";
 export type { EventCounts, EventKey, EventSummary, NewEvent, StoredEvent } from "./events.ts";
 export { dueStepsOf, dueTimersOf, restoreDeliveries } from "./held.ts";

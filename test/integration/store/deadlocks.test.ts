@@ -4,6 +4,7 @@ import {
   commitBatch,
   commitLocked,
   createBatch,
+  deliverTogether,
   insertEvents,
   loadInstances,
   makeAllDue,
@@ -158,6 +159,17 @@ test("everything that locks rows runs over the same rows at once, and nothing de
       );
       for (const wait of found) if (wait.deliver === "ONE") await takeOne(db, event, wait);
       await settleEvents(db, [{ tenantId, id: event.id, delivered: 0, cancelled: 0, started: 0 }]);
+    }),
+    repeat("deliver", async (by) => {
+      const events = [await publish(by), await publish(by), await publish(by)];
+      const found = rotated(await waitsOf(db, events[0] as StoredEvent), by);
+      await deliverTogether(
+        db,
+        events.flatMap((event, index) => {
+          const wait = found[index];
+          return wait?.deliver === "ALL" ? [{ event, wait, started: 0 }] : [];
+        }),
+      );
     }),
     repeat("look back", async (by) => {
       const key = keys[by % keys.length];

@@ -1,5 +1,6 @@
 import type { Snapshot } from "@millrace/engine";
 import {
+  deliverTogether,
   findPastEvents,
   insertEvents,
   listenerShapes,
@@ -149,6 +150,72 @@ test("a match waits for whoever has the wait, and then decides for good", async 
   await other.commit();
 
   expect((await matching).map(({ instanceId }) => instanceId)).toEqual([kept.id]);
+});
+
+test("events that have one wait each to go to are given and noted at once", async () => {
+  const { db } = database;
+  const instances = await Promise.all(Array.from({ length: 5 }, () => createWaiting()));
+  const events = await Promise.all(instances.map(() => publish()));
+  const [first] = events as [StoredEvent];
+  const waits = await waitsOf(db, first);
+  const pairs = events.map((event, index) => ({ event, wait: waits[index] as never, started: 0 }));
+
+  const rounds = await Promise.all([
+    deliverTogether(db, pairs),
+    deliverTogether(db, pairs.toReversed()),
+  ]);
+  const [late] = await deliverTogether(db, [{ ...pairs[0], event: await publish() } as never]);
+
+  // Whoever is second of two takes nothing, and counts nothing.
+  const taken = rounds.flat().filter(({ isTaken }) => isTaken);
+  expect(taken).toHaveLength(5);
+  expect(late).toEqual({ isTaken: false, counts: { delivered: 0, cancelled: 0, started: 0 } });
+  expect(taken.map(({ counts }) => counts?.delivered)).toEqual([1, 1, 1, 1, 1]);
+  for (const { id } of instances) {
+    expect(await loadInbox(db, { tenantId, instanceId: id })).toHaveLength(1);
+  }
+  expect(await unmatchedEvents(db, 0, 10)).toEqual([]);
+  const { rows } = await sql<{ delivered: number; rows: number }>`
+    select sum(delivered)::int as delivered, (select count(*)::int from event_deliveries) as rows
+    from events`.execute(db);
+  expect(rows).toEqual([{ delivered: 5, rows: 5 }]);
+});
+
+test("a delivery waits for whoever has the wait or the event, and the others do not", async () => {
+  const { db } = database;
+  const instances = await Promise.all(Array.from({ length: 3 }, () => createWaiting()));
+  const events = await Promise.all(instances.map(() => publish()));
+  const waits = await waitsOf(db, events[0] as StoredEvent);
+  const waitOf = (index: number) =>
+    waits.find(({ instanceId }) => instanceId === instances[index]?.id) as never;
+  const pairs = events.map((event, index) => ({ event, wait: waitOf(index), started: 2 }));
+  const other = openTransaction(database.url);
+  await other.run(`delete from waits where instance_id = '${instances[0]?.id}'`);
+  await other.run(`update events set delivered = 1 where id = '${events[1]?.id}'`);
+
+  const delivering = deliverTogether(db, pairs);
+  await eventually("the delivery to wait", () => isWaiting(db));
+  expect(await loadInbox(db, { tenantId, instanceId: instances[2]?.id ?? "" })).toHaveLength(1);
+  await other.commit();
+
+  expect(await delivering).toEqual([
+    { isTaken: false, counts: { delivered: 0, cancelled: 0, started: 2 } },
+    { isTaken: true, counts: { delivered: 2, cancelled: 0, started: 2 } },
+    { isTaken: true, counts: { delivered: 1, cancelled: 0, started: 2 } },
+  ]);
+});
+
+test("of an event that is delivered twice in one call each wait is taken, and counted", async () => {
+  const { db } = database;
+  await createWaiting();
+  await createWaiting();
+  const event = await publish();
+
+  const pairs = (await waitsOf(db, event)).map((wait) => ({ event, wait, started: 0 }));
+  const delivered = await deliverTogether(db, pairs);
+
+  expect(delivered.map(({ isTaken }) => isTaken)).toEqual([true, true]);
+  expect(delivered.map(({ counts }) => counts?.delivered).toSorted()).toEqual([1, 2]);
 });
 
 test("a wait whose key was written anew is not given to what its old key found", async () => {

@@ -1,5 +1,6 @@
 import {
   DataRefusedError,
+  deliverTogether,
   findWaitsTogether,
   insertEvents,
   listenerShapes,
@@ -8,6 +9,8 @@ import {
 } from "@millrace/store";
 import type {
   Db,
+  Delivered,
+  Delivery,
   EventCounts,
   EventSearch,
   EventSummary,
@@ -30,6 +33,8 @@ export interface EventIntake {
   find(search: EventSearch): Promise<readonly WaitCandidate[]>;
   /** Whether the wait got the event. */
   take(match: Match): Promise<boolean>;
+  /** Gives the event to the only wait that may have it, and notes what it came to. */
+  deliver(delivery: Delivery): Promise<Delivered>;
   /** Notes what the event came to; undefined where there is no such event. */
   settle(summary: EventSummary): Promise<EventCounts | undefined>;
 }
@@ -39,6 +44,9 @@ export const pageSize = 500;
 
 export function openEventIntake(db: Db): EventIntake {
   const share = shareCalls<ListenerShapes>();
+  // In one statement a wait can go to one event only.
+  const nameOf = ({ wait: { tenantId, instanceId, path, iteration } }: Match) =>
+    `${tenantId}/${instanceId}/${path}/${iteration}`;
   return {
     store: groupCalls<NewEvent, StoredEvent | "duplicate">(
       { lanes: 2, maxBatch: 100, keyOf: ({ tenantId, id }) => `${tenantId}/${id}` },
@@ -48,15 +56,12 @@ export function openEventIntake(db: Db): EventIntake {
       { lanes: 2, maxBatch: 50 },
       (searches) => findWaitsTogether(db, searches, pageSize),
     ),
-    take: groupCalls<Match, boolean>(
-      // In one statement a wait can go to one event only.
-      {
-        lanes: 2,
-        maxBatch: 100,
-        keyOf: ({ wait: { tenantId, instanceId, path, iteration } }) =>
-          `${tenantId}/${instanceId}/${path}/${iteration}`,
-      },
-      (matches) => markMatchedTogether(db, matches),
+    take: groupCalls<Match, boolean>({ lanes: 2, maxBatch: 100, keyOf: nameOf }, (matches) =>
+      markMatchedTogether(db, matches),
+    ),
+    deliver: groupCalls<Delivery, Delivered>(
+      { lanes: 2, maxBatch: 100, keyOf: nameOf },
+      (deliveries) => deliverTogether(db, deliveries),
     ),
     settle: groupCalls<EventSummary, EventCounts | undefined>(
       { lanes: 2, maxBatch: 100, keyOf: ({ tenantId, id }) => `${tenantId}/${id}` },

@@ -1,6 +1,6 @@
 import { candidatePatterns, executionKey, executionOfWait } from "@millrace/engine";
 import { findWaits, markMatched, takeOne } from "@millrace/store";
-import type { StoredEvent, WaitCandidate, WaitProbe } from "@millrace/store";
+import type { EventCounts, StoredEvent, WaitCandidate, WaitProbe } from "@millrace/store";
 import { nudge } from "../nudge.ts";
 import { probesOf } from "../probes.ts";
 import type { Services } from "../services.ts";
@@ -34,20 +34,67 @@ export async function matchEvent(services: Services, event: StoredEvent): Promis
     services.intake.find({ event, probes }),
     startTriggered(services, event, probesOf(shapes.starts, fact)),
   ]);
-  const few = first.length < pageSize ? first : undefined;
-  const matching = { services, event, probes, few };
-
-  const triggers = await matchAll(matching, "CANCEL", new Set());
-  const cancelled = new Set(triggers.map(({ instanceId }) => instanceId));
-  const waits = await matchAll(matching, "STEP", cancelled);
-  const { tenantId, id } = event;
-  const delivered = new Set(waits.map(nameOf)).size;
-  const found = { delivered, cancelled: cancelled.size, started };
-  const counts = await services.intake.settle({ tenantId, id, ...found });
+  const [only] = first;
+  const isPlain = first.length === 1 && only?.deliver === "ALL" && only.lookedBack;
+  const found = isPlain
+    ? await matchOnly(services, event, only, started)
+    : await matchSeveral({
+        services,
+        event,
+        probes,
+        few: first.length < pageSize ? first : undefined,
+        started,
+      });
+  const { delivered, cancelled, instanceIds, counts } = found;
   services.metrics.eventsMatched.add({ effect: "delivered" }, delivered);
-  services.metrics.eventsMatched.add({ effect: "cancelled" }, cancelled.size);
-  await nudge(services, event, [...cancelled, ...waits.map(({ instanceId }) => instanceId)]);
-  return { ...(counts ?? found), rejected };
+  services.metrics.eventsMatched.add({ effect: "cancelled" }, cancelled);
+  await nudge(services, event, instanceIds);
+  return { ...(counts ?? { delivered, cancelled, started }), rejected };
+}
+
+interface Found {
+  readonly delivered: number;
+  readonly cancelled: number;
+  /** Those that have something to apply. */
+  readonly instanceIds: readonly string[];
+  /** All that the event has come to, whoever matched it; undefined where there is no such event. */
+  readonly counts: EventCounts | undefined;
+}
+
+/** As most events have it: with one candidate, taking the wait and noting that are one statement. */
+async function matchOnly(
+  services: Services,
+  event: StoredEvent,
+  wait: WaitCandidate,
+  started: number,
+): Promise<Found> {
+  const { intake } = services;
+  const { tenantId, id } = event;
+  const { isTaken, counts } = (await satisfies(services, event, wait))
+    ? await intake.deliver({ event, wait, started })
+    : {
+        isTaken: false,
+        counts: await intake.settle({ tenantId, id, delivered: 0, cancelled: 0, started }),
+      };
+  return {
+    delivered: isTaken && wait.purpose === "STEP" ? 1 : 0,
+    cancelled: isTaken && wait.purpose === "CANCEL" ? 1 : 0,
+    instanceIds: isTaken ? [wait.instanceId] : [],
+    counts,
+  };
+}
+
+async function matchSeveral(matching: Matching): Promise<Found> {
+  const { services, event, started } = matching;
+  const triggers = await matchAll(matching, "CANCEL", new Set());
+  const cancelledIds = new Set(triggers.map(({ instanceId }) => instanceId));
+  const waits = await matchAll(matching, "STEP", cancelledIds);
+  const delivered = new Set(waits.map(nameOf)).size;
+  const cancelled = cancelledIds.size;
+  const { tenantId, id } = event;
+  const counts = await services.intake.settle({ tenantId, id, delivered, cancelled, started });
+  const instanceIds = [...cancelledIds, ...waits.map(({ instanceId }) => instanceId)];
+  return { delivered, cancelled, instanceIds, counts };
 }
 
 interface Matching {
@@ -56,6 +103,8 @@ interface Matching {
   readonly probes: readonly WaitProbe[];
   /** All candidates of both purposes, where they fit into a page. */
   readonly few: readonly WaitCandidate[] | undefined;
+  /** Instances that the event has started. */
+  readonly started: number;
 }
 
 /** A wait for several events is one wait, though the event may be more than one of them. */
