@@ -148,7 +148,7 @@ export function decideLoading(
   signals: readonly Signal[],
   now: Date,
   known: Reads = noReads,
-): Promise<Answered<Decision>> {
+): Answered<Decision> | Promise<Answered<Decision>> {
   return answerLoading(
     `instance ${key.instanceId}`,
     (given) => decide(definition, snapshot, signals, given, now),

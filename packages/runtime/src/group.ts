@@ -16,6 +16,7 @@ export interface GroupOptions<T> {
 
 interface Waiting<T, R> {
   readonly item: T;
+  readonly key: string | undefined;
   readonly resolve: (result: R) => void;
   readonly reject: (error: unknown) => void;
 }
@@ -26,7 +27,7 @@ export function groupCalls<T, R>(
   run: (items: readonly T[]) => Promise<readonly (R | Error)[]>,
 ): (item: T) => Promise<R> {
   let waiting: Waiting<T, R>[] = [];
-  const travelling = new Set<string>();
+  const travelling = new Set<string | undefined>();
   let busy = 0;
   let armed = false;
 
@@ -38,7 +39,7 @@ export function groupCalls<T, R>(
       busy += 1;
       void send(batch).finally(() => {
         busy -= 1;
-        if (keyOf) for (const { item } of batch) travelling.delete(keyOf(item));
+        for (const { key } of batch) if (key !== undefined) travelling.delete(key);
         pump();
       });
     }
@@ -53,9 +54,8 @@ export function groupCalls<T, R>(
     const batch: Waiting<T, R>[] = [];
     const left: Waiting<T, R>[] = [];
     for (const call of waiting) {
-      const key = keyOf(call.item);
-      if (batch.length < maxBatch && !travelling.has(key)) {
-        travelling.add(key);
+      if (batch.length < maxBatch && !travelling.has(call.key)) {
+        travelling.add(call.key);
         batch.push(call);
       } else {
         left.push(call);
@@ -80,7 +80,7 @@ export function groupCalls<T, R>(
 
   return (item) =>
     new Promise<R>((resolve, reject) => {
-      waiting.push({ item, resolve, reject });
+      waiting.push({ item, key: keyOf?.(item), resolve, reject });
       if (armed) return;
       armed = true;
       setImmediate(pump);

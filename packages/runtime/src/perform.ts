@@ -13,20 +13,31 @@ import type { Services } from "./services.ts";
  * What a commit asks for outside Postgres, after it: jobs, wake-ups, abort signals. All of it may be
  * lost; the rows say the same, and the reconciler reads them.
  *
+ * @returns Undefined where there is nothing to wait for, as with most steps that are carried on.
  * @param isLate It should have happened long ago, before a time of downtime say: its steps let others of their
  *   priority go first until the reconciler looks for them, so that what comes now does not wait for all of them.
  */
-export async function perform(services: Services, commit: Commit, isLate = false): Promise<void> {
+export function perform(
+  services: Services,
+  commit: Commit,
+  isLate = false,
+): Promise<void> | undefined {
   count(services, commit);
   wake(services, commit);
   matchEmitted(services, keyOf(commit), commit.decision.commands);
   const effects = effectsOf(services, commit, isLate);
-  if (effects.length === 0) return;
+  return effects.length === 0 ? undefined : settleAll(services, commit, effects);
+}
+
+async function settleAll(
+  { log }: Services,
+  { previous: { id: instanceId } }: Commit,
+  effects: readonly Promise<unknown>[],
+): Promise<void> {
   for (const effect of await Promise.allSettled(effects)) {
     // What is committed stands: whoever committed it must not hear of a failure.
     if (effect.status === "fulfilled") continue;
-    const instanceId = commit.previous.id;
-    services.log.warn({ err: effect.reason, instanceId }, "left to the reconciler");
+    log.warn({ err: effect.reason, instanceId }, "left to the reconciler");
   }
 }
 

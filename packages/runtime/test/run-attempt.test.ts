@@ -119,6 +119,7 @@ test.each([
           throw new Error("the process would have ended");
         },
       }),
+      () => {},
     );
 
     await expect(ended).rejects.toThrow("would have ended");

@@ -102,7 +102,7 @@ const mostTries = 5;
  *
  * @throws DatabaseUnavailableError Each of them may or may not be written: hand in all of them again.
  */
-export async function commitBatch(
+export function commitBatch(
   db: Db,
   commits: readonly Commit[],
 ): Promise<readonly (CommitOutcome | Error)[]> {
@@ -110,7 +110,7 @@ export async function commitBatch(
 }
 
 /** As `commitBatch`, for first commits: their instances do not exist yet. */
-export async function createBatch(
+export function createBatch(
   db: Db,
   commits: readonly Commit[],
 ): Promise<readonly (CommitOutcome | Error)[]> {
@@ -270,39 +270,36 @@ async function writeHalving(
   drafts: readonly Draft[],
   write: Write,
 ): Promise<readonly (CommitOutcome | Error)[]> {
-  try {
-    return await writeWhole(db, drafts, write);
-  } catch (error) {
-    if (!(error instanceof DataRefusedError)) throw error;
-    const [draft] = drafts;
-    if (draft !== undefined && drafts.length === 1) return [refusalOf(error, draft)];
-    const half = Math.ceil(drafts.length / 2);
-    return [
-      ...(await writeHalving(db, drafts.slice(0, half), write)),
-      ...(await writeHalving(db, drafts.slice(half), write)),
-    ];
+  for (let tries = 1; ; tries++) {
+    try {
+      return await write(db, drafts);
+    } catch (error) {
+      if (error instanceof DataRefusedError) return writeHalves(db, drafts, write, error);
+      if (!(error instanceof TransactionConflictError) || tries === mostTries) throw error;
+      await new Promise((resolve) => setTimeout(resolve, Math.random() * 10 * 2 ** tries));
+    }
   }
+}
+
+async function writeHalves(
+  db: Db,
+  drafts: readonly Draft[],
+  write: Write,
+  error: DataRefusedError,
+): Promise<readonly (CommitOutcome | Error)[]> {
+  const [draft] = drafts;
+  if (draft !== undefined && drafts.length === 1) return [refusalOf(error, draft)];
+  const half = Math.ceil(drafts.length / 2);
+  return [
+    ...(await writeHalving(db, drafts.slice(0, half), write)),
+    ...(await writeHalving(db, drafts.slice(half), write)),
+  ];
 }
 
 /** Who takes a version from another one does so in the instance's row: nobody else can be first in the history. */
 function refusalOf(error: DataRefusedError, { instanceId, version }: Draft): Error {
   const isAhead = brokenConstraintOf(error) === "history_pkey";
   return isAhead ? new HistoryAheadError(instanceId, version, error.cause) : error;
-}
-
-async function writeWhole(
-  db: Db,
-  drafts: readonly Draft[],
-  write: Write,
-): Promise<readonly CommitOutcome[]> {
-  for (let tries = 1; ; tries++) {
-    try {
-      return await write(db, drafts);
-    } catch (error) {
-      if (!(error instanceof TransactionConflictError) || tries === mostTries) throw error;
-      await new Promise((resolve) => setTimeout(resolve, Math.random() * 10 * 2 ** tries));
-    }
-  }
 }
 
 async function writeCommits(db: Db, drafts: readonly Draft[]): Promise<readonly CommitOutcome[]> {
@@ -319,16 +316,26 @@ async function writeCreates(db: Db, drafts: readonly Draft[]): Promise<readonly 
   return outcomesOf(db, drafts, answer, explainCreates);
 }
 
-/** Only what was not written is asked about again, why. */
-async function outcomesOf(
+/** Only what was not written is asked about again, why: nearly always nothing, and then nothing is waited for. */
+function outcomesOf(
   db: Db,
   drafts: readonly Draft[],
   answer: Written | undefined,
   explain: (db: Db, drafts: readonly Draft[]) => Promise<readonly CommitOutcome[]>,
-): Promise<readonly CommitOutcome[]> {
+): readonly CommitOutcome[] | Promise<readonly CommitOutcome[]> {
   const written = new Set(answer?.written);
   const left = drafts.filter((_draft, index) => !written.has(index));
-  const explained = left.length === 0 ? [] : await explain(db, left);
+  if (left.length > 0) {
+    return explain(db, left).then((explained) => outcomesBy(drafts, written, explained));
+  }
+  return outcomesBy(drafts, written, []);
+}
+
+function outcomesBy(
+  drafts: readonly Draft[],
+  written: ReadonlySet<number>,
+  explained: readonly CommitOutcome[],
+): readonly CommitOutcome[] {
   let next = 0;
   return drafts.map((draft, index) =>
     written.has(index)

@@ -43,7 +43,7 @@ async function runAndCommit(
     if (startedAt - held.since > freshMs) await abortIfLost(worker, held);
     // Only to save time: what is missing is loaded when the decision asks for it.
     const prefetching = prefetch(worker, held)?.catch(() => held.reads);
-    const signal = await runShown(worker, held);
+    const signal = await runAttempt(held, shown(worker, held));
     const reads = await prefetching;
     if (signal === undefined) {
       metrics.voidResults.add({ reason: "aborted" });
@@ -65,14 +65,9 @@ async function runAndCommit(
 }
 
 /** Not for longer: after it the row may be settled while the answer is on its way. */
-async function runShown(worker: WorkerState, held: Held): Promise<AttemptSignal | undefined> {
-  const { path, iteration, fence } = held.step;
-  const ended = worker.shows({ instanceId: held.snapshot.id, path, iteration, fence });
-  try {
-    return await runAttempt(held);
-  } finally {
-    ended();
-  }
+function shown(worker: WorkerState, { snapshot, step }: Held): () => void {
+  const { path, iteration, fence } = step;
+  return worker.shows({ instanceId: snapshot.id, path, iteration, fence });
 }
 
 /**

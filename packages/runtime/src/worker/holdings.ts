@@ -27,7 +27,8 @@ export function openHoldings(): Holdings {
     },
     add: (holding) => void held.set(keyOf(holding), holding),
     remove: (holding) => {
-      if (held.get(keyOf(holding)) === holding) held.delete(keyOf(holding));
+      const key = keyOf(holding);
+      if (held.get(key) === holding) held.delete(key);
     },
     all: () => [...held.values()],
     find: (tenantId, instanceId, path, iteration) =>

@@ -30,21 +30,58 @@ export type AttemptSignal = Extract<
   { kind: "stepSucceeded" | "stepFailed" | "attemptTimedOut" }
 >;
 
-/** Undefined: the step was taken away, so there is nothing to report. */
-export async function runAttempt(held: Held): Promise<AttemptSignal | undefined> {
-  const retry = retryPolicyOf(held);
-  const ended = await firstOf(held);
+/**
+ * @param onEnd Called at once when it has ended, though its handler may go on.
+ * @returns Undefined: the step was taken away, so there is nothing to report.
+ */
+export async function runAttempt(
+  held: Held,
+  onEnd: () => void,
+): Promise<AttemptSignal | undefined> {
+  const { abort, step } = held;
+  const timers: (NodeJS.Timeout | undefined)[] = [];
+  let heartbeat: Heartbeat | undefined;
+  let ended: Ended;
+  try {
+    ended = await new Promise<Ended>((resolve, reject) => {
+      const isCompensable = held.definition.compensationFor.has(step.stepId);
+      const graceMs = isCompensable ? awaitedGraceMs : abortGraceMs;
+      abort.onAbort(() => {
+        timers.push(after(graceMs, () => resolve({ kind: "lost" })));
+      });
+      const timeoutMs = step.timeoutMs ?? held.known.timeoutMs;
+      if (timeoutMs !== null) {
+        timers.push(after(timeoutMs, () => resolve({ kind: "timedOut", clock: "timeout" })));
+      }
+      heartbeat = awaitBeats(held, () => resolve({ kind: "timedOut", clock: "heartbeat" }));
+      callHandler(held, heartbeat.beat).then(resolve, reject);
+    });
+    if (ended.kind === "timedOut")
+      abort.abort(new Error(`the attempt ended by its ${ended.clock}`));
+  } finally {
+    onEnd();
+    heartbeat?.stop();
+    for (const timer of timers) clearTimeout(timer);
+  }
   const change = changeToAllObjects();
-  if (change !== undefined) return held.mistrust(change);
+  return change === undefined ? signalOf(held, ended) : held.mistrust(change);
+}
+
+function signalOf(held: Held, ended: Ended): AttemptSignal | undefined {
   const { path, iteration, attempt } = held.step;
-  const execution = { path, iteration, attempt };
   switch (ended.kind) {
     case "returned":
-      return { kind: "stepSucceeded", ...execution, output: ended.output };
-    case "failed":
-      return { kind: "stepFailed", ...execution, failure: ended.failure, retry };
-    case "timedOut":
-      return { kind: "attemptTimedOut", ...execution, clock: ended.clock, retry };
+      return { kind: "stepSucceeded", path, iteration, attempt, output: ended.output };
+    case "failed": {
+      const { failure } = ended;
+      const retry = retryPolicyOf(held);
+      return { kind: "stepFailed", path, iteration, attempt, failure, retry };
+    }
+    case "timedOut": {
+      const { clock } = ended;
+      const retry = retryPolicyOf(held);
+      return { kind: "attemptTimedOut", path, iteration, attempt, clock, retry };
+    }
     case "lost":
       return undefined;
   }
@@ -55,33 +92,6 @@ type Ended =
   | { readonly kind: "failed"; readonly failure: TaskFailure }
   | { readonly kind: "timedOut"; readonly clock: "timeout" | "heartbeat" }
   | { readonly kind: "lost" };
-
-async function firstOf(held: Held): Promise<Ended> {
-  const { abort, step } = held;
-  const timers = new Set<NodeJS.Timeout | undefined>();
-  let heartbeat: Heartbeat | undefined;
-  try {
-    const ended = await new Promise<Ended>((resolve, reject) => {
-      const isCompensable = held.definition.compensationFor.has(step.stepId);
-      const graceMs = isCompensable ? awaitedGraceMs : abortGraceMs;
-      abort.onAbort(() => {
-        timers.add(after(graceMs, () => resolve({ kind: "lost" })));
-      });
-      const timeoutMs = step.timeoutMs ?? held.known.timeoutMs;
-      if (timeoutMs !== null) {
-        timers.add(after(timeoutMs, () => resolve({ kind: "timedOut", clock: "timeout" })));
-      }
-      heartbeat = awaitBeats(held, () => resolve({ kind: "timedOut", clock: "heartbeat" }));
-      callHandler(held, heartbeat.beat).then(resolve, reject);
-    });
-    if (ended.kind === "timedOut")
-      abort.abort(new Error(`the attempt ended by its ${ended.clock}`));
-    return ended;
-  } finally {
-    heartbeat?.stop();
-    for (const timer of timers) clearTimeout(timer);
-  }
-}
 
 /** Of this process, those among them that go on although their attempt has ended. */
 export function handlersAtWork(): number {

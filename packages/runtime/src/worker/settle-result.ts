@@ -1,9 +1,10 @@
-import { noReads } from "@millrace/engine";
+import { decide, noReads } from "@millrace/engine";
 import type { Decision, ExecutionRead, Reads, Signal, Snapshot } from "@millrace/engine";
 import { DataRefusedError, loadInbox, loadInstance } from "@millrace/store";
 import type { Commit, Key } from "@millrace/store";
-import { decideLoading } from "../advance.ts";
+import { answerLoading } from "../answer.ts";
 import { signalsOf } from "../events/inbox.ts";
+import { loadRows } from "../load-rows.ts";
 import { perform } from "../perform.ts";
 import type { Services } from "../services.ts";
 import type { Held } from "./held.ts";
@@ -145,8 +146,11 @@ async function commitTogether(
     const signals = [...before, ...results.map(({ signal }) => signal)];
     const known = isLone ? first.held.reads : noReads;
     const at = services.clock.now();
-    const { answer: decision, reads } = await persistently(services.log, () =>
-      decideLoading(services.database.db, key, definition, snapshot, signals, at, known),
+    const { answer: decision, reads } = await answerLoading(
+      `instance ${key.instanceId}`,
+      (given) => decide(definition, snapshot, signals, given, at),
+      (requests) => persistently(services.log, () => loadRows(services.database.db, key, requests)),
+      known,
     );
     if (decision.snapshot === snapshot) {
       forget(worker, first);
