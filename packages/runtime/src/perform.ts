@@ -13,21 +13,19 @@ import type { Services } from "./services.ts";
  * What a commit asks for outside Postgres, after it: jobs, wake-ups, abort signals. All of it may be
  * lost; the rows say the same, and the reconciler reads them.
  *
- * @returns Undefined where there is nothing to wait for, as with most steps that are carried on.
  * @param isLate It should have happened long ago, before a time of downtime say: its steps let others of their
  *   priority go first until the reconciler looks for them, so that what comes now does not wait for all of them.
  */
-export function perform(
-  services: Services,
-  commit: Commit,
-  isLate = false,
-): Promise<void> | undefined {
+export function perform(services: Services, commit: Commit, isLate = false): Promise<void> {
   count(services, commit);
   wake(services, commit);
   matchEmitted(services, keyOf(commit), commit.decision.commands);
   const effects = effectsOf(services, commit, isLate);
-  return effects.length === 0 ? undefined : settleAll(services, commit, effects);
+  return effects.length === 0 ? nothing : settleAll(services, commit, effects);
 }
+
+/** As with most steps that are carried on, each of which waits for it. */
+const nothing = Promise.resolve();
 
 async function settleAll(
   { log }: Services,

@@ -215,7 +215,7 @@ test("of an event that is delivered twice in one call each wait is taken, and co
   const delivered = await deliverTogether(db, pairs);
 
   expect(delivered.map(({ isTaken }) => isTaken)).toEqual([true, true]);
-  expect(delivered.map(({ counts }) => counts?.delivered).toSorted()).toEqual([1, 2]);
+  expect(new Set(delivered.map(({ counts }) => counts?.delivered))).toEqual(new Set([1, 2]));
 });
 
 test("a wait whose key was written anew is not given to what its old key found", async () => {

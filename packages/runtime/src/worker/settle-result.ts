@@ -148,7 +148,7 @@ async function commitTogether(
     const at = services.clock.now();
     const { answer: decision, reads } = await answerLoading(
       `instance ${key.instanceId}`,
-      (given) => decide(definition, snapshot, signals, given, at),
+      (rows) => decide(definition, snapshot, signals, rows, at),
       (requests) => persistently(services.log, () => loadRows(services.database.db, key, requests)),
       known,
     );
