@@ -26,6 +26,7 @@ import { ApiError } from "../errors.ts";
 import { outputsIn, pickFields } from "../fields.ts";
 import { callerOf, etagOf, idempotencyKeyOf, isKnown } from "../headers.ts";
 import { faultsOfJson } from "../json-door.ts";
+import { openLongPolls } from "../long-polls.ts";
 import { NoQuery, parsePart, refusal } from "../validation.ts";
 
 const InstancePath = z.object({ id: InstanceId });
@@ -91,6 +92,7 @@ export const instanceRoutes: FastifyPluginAsyncZod<ApiContext> = async (
   app,
   { runtime, stopping },
 ) => {
+  const endOfPoll = openLongPolls(stopping);
   app.post(
     "/v1/instances",
     {
@@ -169,10 +171,7 @@ export const instanceRoutes: FastifyPluginAsyncZod<ApiContext> = async (
       if (wait === undefined || wait === 0) {
         instance = await runtime.readInstance(caller, id, outputsOf);
       } else {
-        const gone = new AbortController();
-        reply.raw.once("close", () => gone.abort());
-        const signal = AbortSignal.any([gone.signal, stopping]);
-        const options = { timeoutMs: wait * 1_000, signal, outputsOf };
+        const options = { timeoutMs: wait * 1_000, signal: endOfPoll(reply.raw), outputsOf };
         instance = await runtime.waitUntilSettled(caller, id, options);
       }
       if (!instance) throw notFound(id);
