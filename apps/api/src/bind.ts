@@ -1,5 +1,12 @@
-import { DEFAULT_PAGE_SIZE, type InstanceView, type ListInstancesQuery } from "@millrace/contract";
 import {
+  type BulkFilter,
+  DEFAULT_BULK_LIMIT,
+  DEFAULT_PAGE_SIZE,
+  type InstanceView,
+  type ListInstancesQuery,
+} from "@millrace/contract";
+import {
+  actOnMany,
   cancelInstance,
   checkInstance,
   InstanceNotFoundError,
@@ -135,6 +142,14 @@ export function bindRuntime(services: Services): Runtime {
       });
       return { items: await Promise.all(items.map(viewOf)), nextCursor };
     },
+    actOnMany(caller, { limit = DEFAULT_BULK_LIMIT, dryRun = false, filter, ...request }) {
+      const variables = Object.entries(filter.variables ?? {}).map(([path, value]) => ({
+        path: path.split("."),
+        json: JSON.stringify(value),
+      }));
+      const bulk = { ...request, limit, dryRun, filter: { ...filterOf(filter), variables } };
+      return actOnMany(services, caller, bulk);
+    },
     cancelInstance: verb(cancelInstance),
     pauseInstance: verb(pauseInstance),
     patchInstance: verb(patchInstance),
@@ -238,7 +253,7 @@ async function factsOf(services: Services, { snapshot }: InstanceRead): Promise<
   }
 }
 
-function filterOf(query: ListInstancesQuery): InstanceFilter {
+function filterOf(query: ListInstancesQuery | BulkFilter): InstanceFilter {
   const { ids, status, workflowId, workflowVersion, correlationId, currentStep, waitingFor } =
     query;
   return {

@@ -2,6 +2,7 @@ import type {
   Problem,
   BackfillAnswer,
   BackfillRequest,
+  BulkRequest,
   CalendarPage,
   CalendarView,
   CancelRequest,
@@ -126,6 +127,14 @@ export interface Runtime extends ScheduleCalls {
     query: ListInstancesQuery,
     variables: readonly VariableFilter[],
   ): Promise<InstancePage>;
+  /** Does the same to many instances, each for itself. */
+  actOnMany(
+    caller: Caller,
+    request: BulkRequest,
+  ): Promise<{
+    readonly outcomes: readonly { readonly id: string; readonly error?: unknown }[];
+    readonly nextCursor: string | null;
+  }>;
   /** @param ifMatch The version that the caller has read. */
   cancelInstance(
     caller: Caller,

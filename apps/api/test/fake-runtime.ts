@@ -50,6 +50,7 @@ export async function createFakeApp(overrides: Partial<Runtime> = {}): Promise<F
     readInstance: note("readInstance", () => view()),
     waitUntilSettled: note("waitUntilSettled", () => view()),
     listInstances: note("listInstances", () => ({ items: [view()], nextCursor: null })),
+    actOnMany: note("actOnMany", () => ({ outcomes: [], nextCursor: null })),
     cancelInstance: note("cancelInstance", () => view({ status: "CANCELLED", version: 8 })),
     pauseInstance: note("pauseInstance", () => view({ status: "PAUSED", version: 8 })),
     patchInstance: note("patchInstance", () => view({ version: 8 })),

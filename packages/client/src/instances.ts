@@ -1,5 +1,7 @@
 import {
   BOUNDS,
+  type BulkAnswer,
+  type BulkRequest,
   type CancelRequest,
   type CompensationPlanView,
   type ConsistencyView,
@@ -151,6 +153,12 @@ export function instanceCalls(send: Transport, follow: Follow) {
         yield* page.items;
         cursor = page.nextCursor ?? undefined;
       } while (cursor !== undefined);
+    },
+
+    /** The same to many instances, each for itself; `nextCursor` goes on with those behind them. */
+    async bulk(request: BulkRequest, options: CallOptions = {}): Promise<BulkAnswer> {
+      const path = "/v1/instances:bulk";
+      return (await send<BulkAnswer>({ method: "POST", path, body: request, ...options })).data;
     },
 
     cancel: (id: string, request: CancelRequest = {}, options: ChangeOptions = {}) =>

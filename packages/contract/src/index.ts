@@ -10,6 +10,14 @@ export {
 export type { DeadLetterStatus } from "./dead-letters.ts";
 export { BOUNDS } from "./bounds.ts";
 export {
+  BULK_ACTIONS,
+  type BulkAction,
+  BulkAnswer,
+  BulkFilter,
+  BulkRequest,
+  DEFAULT_BULK_LIMIT,
+} from "./bulk.ts";
+export {
   CalendarDocument,
   CalendarPage,
   type CalendarSource,

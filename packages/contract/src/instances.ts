@@ -87,7 +87,7 @@ export type ListStepsQuery = z.infer<typeof ListStepsQuery>;
 export const StepPage = pageOf(StepExecutionView);
 export type StepPage = z.infer<typeof StepPage>;
 
-const instanceFilterFields = {
+export const instanceFilterFields = {
   ids: listOf(InstanceId, BOUNDS.filterIds).optional(),
   status: listOf(z.enum(INSTANCE_STATUSES), INSTANCE_STATUSES.length).optional(),
   workflowId: WorkflowId.optional(),
@@ -118,7 +118,7 @@ export const InstancePage = pageOf(InstanceView);
 export type InstancePage = z.infer<typeof InstancePage>;
 
 /** For the history. */
-const whoAndWhy = {
+export const whoAndWhy = {
   reason: z.string().min(1).max(BOUNDS.reason).optional(),
   requestedBy: Key.optional(),
 };

@@ -4,6 +4,7 @@ export { checkInstance } from "./consistency/check-instance.ts";
 export type { ConsistencyReport } from "./consistency/check-instance.ts";
 export { repairInstance } from "./consistency/repair-instance.ts";
 export type { Repaired } from "./consistency/repair-instance.ts";
+export { actOnMany } from "./instances/bulk.ts";
 export { cancelInstance } from "./instances/cancel-instance.ts";
 export type { CancelBody } from "./instances/cancel-instance.ts";
 export { pauseInstance, resumeInstance } from "./instances/pause-instance.ts";

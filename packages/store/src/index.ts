@@ -155,7 +155,7 @@ export type { Place, RetentionLook, Swept } from "./retention.ts";
 export { forgetRuns } from "./retention-runs.ts";
 export { forgetRelease, releasesLeft, releasesOf, takeBack } from "./releases.ts";
 export type { Release } from "./releases.ts";
-export { countByStatus, listInstances } from "./list-instances.ts";
+export { countByStatus, findInstances, listInstances } from "./list-instances.ts";
 export type {
   InstanceFilter,
   InstanceList,

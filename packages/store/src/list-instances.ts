@@ -81,6 +81,28 @@ export async function listInstances(db: Db, query: InstanceQuery): Promise<Insta
   };
 }
 
+/**
+ * Their ids alone, in the order in which they were created.
+ *
+ * @throws BadCursorError
+ */
+export async function findInstances(
+  db: Db,
+  { tenantId, filter, limit, cursor }: Omit<InstanceQuery, "order">,
+): Promise<{ readonly ids: readonly string[]; readonly nextCursor: string | null }> {
+  const found = await planned(db, (trx) => {
+    let rows = filtered(trx, tenantId, filter).select("i.id");
+    if (cursor !== undefined) rows = rows.where(isBeyond("createdAt", cursor, "asc", false));
+    return rows
+      .orderBy("i.id")
+      .limit(limit + 1)
+      .execute();
+  });
+  const ids = found.slice(0, limit).map(({ id }) => id);
+  const last = found.length > limit ? ids.at(-1) : undefined;
+  return { ids, nextCursor: last === undefined ? null : encodeCursor("createdAt", [last]) };
+}
+
 /** The first ones, as many as make a page. `length` also counts those that are gone since. */
 async function readPart(
   db: Db,

@@ -1,4 +1,6 @@
 import {
+  BulkAnswer,
+  BulkRequest,
   CancelRequest,
   type ErrorCode,
   InstanceId,
@@ -11,6 +13,7 @@ import {
 } from "@millrace/contract";
 import type { FastifyPluginAsyncZod } from "fastify-type-provider-zod";
 import * as z from "zod";
+import { problemOf } from "../error-handler.ts";
 import { ApiError } from "../errors.ts";
 import { callerOf, etagOf, ifMatchOf } from "../headers.ts";
 import type { ApiContext } from "../runtime.ts";
@@ -88,7 +91,30 @@ const repairSchema = {
   response: { 200: RepairView },
 };
 
+const bulkSchema = {
+  tags: common.tags,
+  operationId: "actOnInstances",
+  summary: "Cancel, pause, resume or retry many instances",
+  description:
+    "Those that match the filter and are in a status in which the action has an effect, the oldest first, at most `limit`; `nextCursor` goes on behind them. FAILED ones are cancelled, and PAUSED ones retried, only where the filter names that status. Each is done for itself: `refusals` says what kept one. With `dryRun` only the ids are answered.",
+  querystring: NoQuery,
+  body: BulkRequest,
+  response: { 200: BulkAnswer },
+};
+
 export const controlRoutes: FastifyPluginAsyncZod<ApiContext> = async (app, { runtime }) => {
+  app.post(
+    "/v1/instances::bulk",
+    { schema: bulkSchema, config: { errors: ["INVALID_CURSOR"] } },
+    async (request) => {
+      const { body } = request;
+      const { filter, action, dryRun = false, requestedBy: actor } = body;
+      const caller = callerOf(request, { tenantId: filter.tenantId, actor });
+      const { outcomes, nextCursor } = await runtime.actOnMany(caller, body);
+      return { action, dryRun, ...countsOf(outcomes), nextCursor };
+    },
+  );
+
   app.post("/v1/instances/:id/cancel", { schema: cancelSchema, config }, async (request, reply) => {
     const body = request.body ?? {};
     const caller = callerOf(request, { actor: body.requestedBy });
@@ -152,3 +178,19 @@ export const controlRoutes: FastifyPluginAsyncZod<ApiContext> = async (app, { ru
     (request) => runtime.repairInstance(callerOf(request), request.params.id, ifMatchOf(request)),
   );
 };
+
+function countsOf(outcomes: readonly { readonly id: string; readonly error?: unknown }[]) {
+  const failed = outcomes.filter(({ error }) => error !== undefined);
+  const refusals = failed.map(({ id, error }) => ({ id, problem: problemOf(error).problem }));
+  const [first] = failed;
+  // What nothing at all came of is answered as a single call would be, with the time to ask again.
+  const isAway = refusals.length > 0 && refusals.every(({ problem }) => problem.status === 503);
+  if (isAway && failed.length === outcomes.length) throw first?.error;
+  return {
+    matched: outcomes.length,
+    succeeded: outcomes.length - failed.length,
+    refused: failed.length,
+    ids: outcomes.flatMap(({ id, error }) => (error === undefined ? [id] : [])),
+    refusals,
+  };
+}

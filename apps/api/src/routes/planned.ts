@@ -14,7 +14,6 @@ const PLANNED: readonly { readonly url: string; readonly methods: HTTPMethods[] 
     url: `/v1/instances/:id/${verb}`,
     methods: DO,
   })),
-  { url: "/v1/instances::bulk", methods: DO },
   ...["limits"].flatMap((name) => [
     { url: `/v1/${name}`, methods: [...READ, ...DO] },
     { url: `/v1/${name}/:id`, methods: CHANGE },
