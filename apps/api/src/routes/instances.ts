@@ -26,7 +26,7 @@ import { ApiError } from "../errors.ts";
 import { outputsIn, pickFields } from "../fields.ts";
 import { callerOf, etagOf, idempotencyKeyOf, isKnown } from "../headers.ts";
 import { faultsOfJson } from "../json-door.ts";
-import { openLongPolls } from "../long-polls.ts";
+import { watchAnswers } from "../open-answers.ts";
 import { NoQuery, parsePart, refusal } from "../validation.ts";
 
 const InstancePath = z.object({ id: InstanceId });
@@ -92,7 +92,7 @@ export const instanceRoutes: FastifyPluginAsyncZod<ApiContext> = async (
   app,
   { runtime, stopping },
 ) => {
-  const endOfPoll = openLongPolls(stopping);
+  const endOf = watchAnswers(stopping);
   app.post(
     "/v1/instances",
     {
@@ -171,7 +171,7 @@ export const instanceRoutes: FastifyPluginAsyncZod<ApiContext> = async (
       if (wait === undefined || wait === 0) {
         instance = await runtime.readInstance(caller, id, outputsOf);
       } else {
-        const options = { timeoutMs: wait * 1_000, signal: endOfPoll(reply.raw), outputsOf };
+        const options = { timeoutMs: wait * 1_000, signal: endOf(reply.raw), outputsOf };
         instance = await runtime.waitUntilSettled(caller, id, options);
       }
       if (!instance) throw notFound(id);

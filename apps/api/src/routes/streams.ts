@@ -4,6 +4,7 @@ import type { FastifyPluginAsyncZod } from "fastify-type-provider-zod";
 import * as z from "zod";
 import { callerOf, lastEventIdOf } from "../headers.ts";
 import type { ApiContext, FollowRequest, Stream } from "../runtime.ts";
+import { watchAnswers } from "../open-answers.ts";
 import { SSE_MEDIA_TYPE, sseOf } from "../sse.ts";
 
 const InstancePath = z.object({ id: InstanceId });
@@ -36,6 +37,7 @@ export const streamRoutes: FastifyPluginAsyncZod<ApiContext> = async (
   app,
   { runtime, stopping },
 ) => {
+  const endOf = watchAnswers(stopping);
   app.get(
     "/v1/instances/:id/stream",
     {
@@ -68,12 +70,10 @@ export const streamRoutes: FastifyPluginAsyncZod<ApiContext> = async (
     reply: FastifyReply,
     { lastEventId, types = [] }: StreamQuery,
   ): FollowRequest {
-    const gone = new AbortController();
-    reply.raw.once("close", () => gone.abort());
     return {
       after: lastEventIdOf(request) ?? lastEventId,
       types,
-      signal: AbortSignal.any([gone.signal, stopping]),
+      signal: endOf(reply.raw),
     };
   }
 };
