@@ -1,7 +1,12 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { collectDefaultMetrics, Gauge as PromGauge, Registry } from "prom-client";
+import {
+  collectDefaultMetrics,
+  Counter as PromCounter,
+  Gauge as PromGauge,
+  Histogram as PromHistogram,
+  Registry,
+} from "prom-client";
 import { type MetricSpec, type MetricTable, metricTable } from "./metrics-table.ts";
-import { type Bound, openCounter, openHistogram, type Labels as AnyLabels } from "./series.ts";
 
 type Labels<L extends readonly string[]> = Readonly<Record<L[number], string | number>>;
 
@@ -93,6 +98,9 @@ export function createMetrics({ isWithDefaults = true, onCount }: MetricsOptions
   return { ...metrics, ...own } as unknown as Metrics;
 }
 
+type AnyLabels = Readonly<Record<string, string | number>>;
+type Bound = (labels: AnyLabels) => AnyLabels;
+
 interface AnyMetric {
   readonly add?: (labels: AnyLabels, by?: number) => void;
   readonly observe?: (labels: AnyLabels, value: number) => void;
@@ -101,12 +109,15 @@ interface AnyMetric {
 }
 
 function createMetric(spec: MetricSpec, registry: Registry, bound: Bound): AnyMetric {
+  const { name, help, labels, buckets } = spec;
+  const settings = { name, help, labelNames: [...labels], registers: [registry] };
   switch (spec.type) {
-    case "counter":
-      return { add: openCounter(spec, registry, bound) };
+    case "counter": {
+      const counter = new PromCounter(settings);
+      return { add: (values, by = 1) => counter.inc(bound(values), by) };
+    }
     case "gauge": {
-      const { name, help, labels } = spec;
-      const gauge = new PromGauge({ name, help, labelNames: [...labels], registers: [registry] });
+      const gauge = new PromGauge(settings);
       return {
         set: (values, value) => gauge.set(bound(values), value),
         replace(series) {
@@ -116,8 +127,10 @@ function createMetric(spec: MetricSpec, registry: Registry, bound: Bound): AnyMe
         },
       };
     }
-    case "histogram":
-      return { observe: openHistogram(spec, registry, bound) };
+    case "histogram": {
+      const histogram = new PromHistogram({ ...settings, buckets: [...(buckets ?? [])] });
+      return { observe: (values, value) => histogram.observe(bound(values), value) };
+    }
   }
 }
 
