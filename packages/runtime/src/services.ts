@@ -1,4 +1,4 @@
-import { commitBatch, createBatch, openDatabase } from "@millrace/store";
+import { commitBatch, createBatch, driverUrl, openDatabase, stricterMode } from "@millrace/store";
 import type { CommitOutcome, Commit, DatabaseHandle } from "@millrace/store";
 import { openQueue } from "@millrace/queue";
 import type { Queue } from "@millrace/queue";
@@ -93,6 +93,13 @@ export async function openServices(settings: ServicesSettings): Promise<Services
     settings;
   const log = createLog({ level: logLevel, name });
   const metrics = createMetrics({ onCount });
+  const taken = stricterMode(databaseUrl);
+  if (taken !== undefined) {
+    log.warn(
+      { sslmode: taken },
+      "DATABASE_URL: this sslmode is taken for verify-full, which checks the server's certificate and its name; say verify-full, or, for what libpq makes of it, uselibpqcompat=true as well",
+    );
+  }
   const database = await openDatabase({
     url: databaseUrl,
     poolSize,
@@ -103,7 +110,7 @@ export async function openServices(settings: ServicesSettings): Promise<Services
   const queue = await openQueue({
     ...(queueBackend === "redis" && redisUrl !== undefined
       ? { redisUrl }
-      : { postgresUrl: databaseUrl }),
+      : { postgresUrl: driverUrl(databaseUrl) }),
     prefix: keyPrefix,
     bundleSize,
     log,

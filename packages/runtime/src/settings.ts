@@ -32,7 +32,7 @@ export const SETTINGS = {
     schema: urlOf(["postgres:", "postgresql:"]),
     form: "a `postgres://` URL",
     about:
-      "The Postgres that holds everything, version 15 or later. `millrace dev`, the demo and the tests bring their own where it is absent.",
+      "The Postgres that holds everything, version 15 or later. Its `sslmode` `prefer`, `require` and `verify-ca` are taken for `verify-full`, unless it says `uselibpqcompat=true` too. `millrace dev`, the demo and the tests bring their own where it is absent.",
     programs: PROGRAMS,
     isRequired: true,
     isSecret: true,

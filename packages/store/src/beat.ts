@@ -1,4 +1,5 @@
 import pg from "pg";
+import { driverUrl } from "./driver-url.ts";
 import { storeErrorOf } from "./errors.ts";
 
 /**
@@ -49,7 +50,7 @@ export function openBeat(url: string): BeatConnection {
 
   async function open(): Promise<pg.Client> {
     const fresh = new pg.Client({
-      connectionString: url,
+      connectionString: driverUrl(url),
       application_name: "millrace-beat",
       connectionTimeoutMillis: staleBeatMs,
       query_timeout: staleBeatMs,

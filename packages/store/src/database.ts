@@ -1,6 +1,7 @@
 import { Kysely, PostgresDialect } from "kysely";
 import type { PostgresPool, PostgresPoolClient } from "kysely";
 import pg from "pg";
+import { driverUrl } from "./driver-url.ts";
 import { breaksConnection, isStalePlan, isTransient, storeErrorOf } from "./errors.ts";
 import { columnsOf, PreparedQuery, requestOf } from "./prepared-query.ts";
 import type { Columns } from "./prepared-query.ts";
@@ -166,7 +167,7 @@ const standingMs = 5_000;
 function poolConfig(options: DatabaseOptions, poolSize: number): pg.PoolConfig {
   const { url, applicationName = "millrace", statementTimeoutMs = 30_000 } = options;
   return {
-    connectionString: url,
+    connectionString: driverUrl(url),
     max: poolSize,
     application_name: applicationName,
     connectionTimeoutMillis: options.connectTimeoutMs ?? 5_000,

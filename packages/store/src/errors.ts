@@ -156,8 +156,9 @@ export function brokenConstraintOf({ cause }: StoreError): string | undefined {
 
 /** What node and the driver say when a connection cannot be had, or is gone. */
 function isConnectionLoss(error: Error): boolean {
-  const code = (error as NodeJS.ErrnoException).code;
-  if (code !== undefined && lossCodes.has(code)) return true;
+  const { code, syscall } = error as NodeJS.ErrnoException;
+  // Whatever keeps a socket from being connected: a Unix one may not be there (ENOENT), or be another user's (EACCES).
+  if (syscall === "connect" || (code !== undefined && lossCodes.has(code))) return true;
   if (error instanceof AggregateError) {
     return error.errors.some((each) => each instanceof Error && isConnectionLoss(each));
   }

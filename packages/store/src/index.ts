@@ -56,6 +56,7 @@ export type {
   RegisteredVersion,
   StoredDefinition,
 } from "./definitions.ts";
+export { driverUrl, stricterMode } from "./driver-url.ts";
 export { disownSteps, heldSteps, holdsAnything, lookAtOnce } from "./disown.ts";
 export {
   makeAllDue,

@@ -1,6 +1,7 @@
 import pg from "pg";
 import { pulse, staleBeatMs } from "./beat.ts";
 import { withExits } from "./dead-letters.ts";
+import { driverUrl } from "./driver-url.ts";
 import { prepared, run, type Db } from "./statement.ts";
 
 /** Worker processes. One that beats is alive; what others hold may be taken over. */
@@ -91,7 +92,7 @@ export async function noteWorkerExit(
   { host, pid, exit }: WorkerExit,
 ): Promise<void> {
   const client = new pg.Client({
-    connectionString: databaseUrl,
+    connectionString: driverUrl(databaseUrl),
     application_name: "millrace-supervisor",
     connectionTimeoutMillis: staleBeatMs,
     query_timeout: staleBeatMs,

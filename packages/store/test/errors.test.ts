@@ -19,3 +19,15 @@ test("a socket that cannot be read is no fault of TLS", () => {
 
   expect(storeErrorOf(error)).not.toHaveProperty("kind");
 });
+
+test.each(["ENOENT", "EACCES", "ECONNREFUSED", "EINVAL"])(
+  "a socket that cannot be connected (%s) is a server that cannot be reached",
+  (code) => {
+    const error = Object.assign(new Error(`connect ${code} /tmp/.s.PGSQL.1`), {
+      code,
+      syscall: "connect",
+    });
+
+    expect(storeErrorOf(error)).toMatchObject({ code: "DATABASE_UNAVAILABLE", retryable: true });
+  },
+);
