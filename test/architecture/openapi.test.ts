@@ -77,7 +77,8 @@ test("every reference in it leads somewhere", () => {
 
 test("what is not there yet answers 501 and is not in the document", async () => {
   const planned = app.routes.filter(({ isPlanned }) => isPlanned);
-  expect(planned.length).toBeGreaterThan(10);
+  // Fewer and fewer; once there are none, this test goes.
+  expect(planned).not.toEqual([]);
 
   const answers = planned.map(async ({ url, method }) => {
     const path = pathOf(url, "x");

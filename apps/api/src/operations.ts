@@ -1,14 +1,15 @@
 import type { InstanceStatus, QueueView, StatsView } from "@millrace/contract";
-import type { Services } from "@millrace/runtime";
+import { pauseQueue, resumeQueue, type Services } from "@millrace/runtime";
 import {
   blockedTasks,
   heldCounts,
   instanceFigures,
   liveWorkers,
+  pausedQueues,
   queueFigures,
   type StatusFigures,
 } from "@millrace/store";
-import type { Runtime } from "./runtime.ts";
+import type { Caller, Runtime } from "./runtime.ts";
 
 /** Instances and rows that are looked at for figures: it bounds what one question can cost. */
 const MOST_ROWS = 50_000;
@@ -16,7 +17,7 @@ const MOST_ROWS = 50_000;
 /** The operators' questions about the installation as a whole. */
 export function operationsOf(
   services: Services,
-): Pick<Runtime, "stats" | "workers" | "tasks" | "queues"> {
+): Pick<Runtime, "stats" | "workers" | "tasks" | "queues" | "pauseQueue" | "resumeQueue"> {
   const { db } = services.database;
   return {
     async stats({ tenantId }, workflowId) {
@@ -50,36 +51,61 @@ export function operationsOf(
         })),
       };
     },
-    async queues({ tenantId }) {
-      const [live, figures] = await Promise.all([
-        liveWorkers(db),
-        queueFigures(db, tenantId, MOST_ROWS),
-      ]);
-      const byName = new Map(figures.map((each) => [each.queue, each]));
-      const served = live.flatMap(({ queues }) => queues);
-      const names = [...new Set(["default", ...served, ...byName.keys()])].toSorted();
-      const jobs = await jobsOf(services, names);
-      return {
-        items: names.map((name) => {
-          const {
-            pending = 0,
-            retrying = 0,
-            running = 0,
-            oldestPendingAt,
-          } = byName.get(name) ?? {};
-          return {
-            name,
-            pending,
-            retrying,
-            running,
-            oldestPendingAt: oldestPendingAt?.toISOString() ?? null,
-            workers: live.filter(({ queues }) => queues.includes(name)).map(({ id }) => id),
-            jobs: jobs.get(name) ?? null,
-          };
-        }),
-      };
+    queues: async ({ tenantId }) => ({ items: await queueViews(services, tenantId) }),
+    async pauseQueue(caller, name, request) {
+      await pauseQueue(services, caller, name, request);
+      return queueView(services, caller, name);
+    },
+    async resumeQueue(caller, name) {
+      await resumeQueue(services, caller, name);
+      return queueView(services, caller, name);
     },
   };
+}
+
+async function queueView(
+  services: Services,
+  { tenantId }: Caller,
+  name: string,
+): Promise<QueueView> {
+  const [view] = await queueViews(services, tenantId, name);
+  if (view === undefined) throw new Error(`queue ${name} is not among those that were asked for`);
+  return view;
+}
+
+/** @param only One of them, whether anybody knows it or not; absent: all that somebody knows. */
+async function queueViews(
+  services: Services,
+  tenantId: string,
+  only?: string,
+): Promise<QueueView[]> {
+  const { db } = services.database;
+  const [live, figures, pauses] = await Promise.all([
+    liveWorkers(db),
+    queueFigures(db, tenantId, MOST_ROWS),
+    pausedQueues(db),
+  ]);
+  const byName = new Map(figures.map((each) => [each.queue, each]));
+  const paused = new Map(pauses.map((each) => [each.queue, each]));
+  const served = live.flatMap(({ queues }) => queues);
+  const known = new Set(["default", ...served, ...byName.keys(), ...paused.keys()]);
+  const names = only === undefined ? [...known].toSorted() : [only];
+  const jobs = await jobsOf(services, names);
+  return names.map((name) => {
+    const { pending = 0, retrying = 0, running = 0, oldestPendingAt } = byName.get(name) ?? {};
+    const pause = paused.get(name);
+    return {
+      name,
+      pending,
+      retrying,
+      running,
+      oldestPendingAt: oldestPendingAt?.toISOString() ?? null,
+      workers: live.filter(({ queues }) => queues.includes(name)).map(({ id }) => id),
+      paused: pause !== undefined,
+      pause: pause ? { at: pause.at.toISOString(), by: pause.by, reason: pause.reason } : null,
+      jobs: jobs.get(name) ?? null,
+    };
+  });
 }
 
 /** Nothing where the queue's server is away: Postgres says what there is to do. */

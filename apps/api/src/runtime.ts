@@ -8,6 +8,7 @@ import type {
   CancelRequest,
   CompensationPlanView,
   ConsistencyView,
+  ControlQueueRequest,
   ControlScheduleRequest,
   DeadLetterPage,
   DeadLetterView,
@@ -33,6 +34,7 @@ import type {
   PublishEventAnswer,
   PublishEventRequest,
   QueueList,
+  QueueView,
   ReadinessView,
   SimulateRequest,
   SimulationView,
@@ -259,6 +261,8 @@ export interface Runtime extends ScheduleCalls {
   workers(): Promise<WorkerList>;
   tasks(caller: Caller): Promise<TaskList>;
   queues(caller: Caller): Promise<QueueList>;
+  pauseQueue(caller: Caller, name: string, request: ControlQueueRequest): Promise<QueueView>;
+  resumeQueue(caller: Caller, name: string): Promise<QueueView>;
 
   /** Never rejects: what does not answer is down. */
   readiness(): Promise<ReadinessView>;

@@ -76,6 +76,8 @@ function reasonView(reason: Reason, asked: Asked): WhyReasonView {
         error: error && errorView(error),
       };
     }
+    case "QUEUE_PAUSED":
+      return { ...reason, message, since: time(reason.since) };
     case "DELAY":
     case "CHILD_WORKFLOW":
       return { ...reason, message, since: time(reason.since), until: time(reason.until) };
@@ -150,6 +152,8 @@ function messageOf(reason: Reason, { snapshot, at }: Asked): string {
       return `Step ${placeOf(reason)} waits since ${reason.since.toISOString()} for a worker that knows task ${reason.taskId}: no live worker on queue ${reason.queue} does.`;
     case "NO_WORKER_FOR_QUEUE":
       return `Step ${placeOf(reason)} is queued since ${reason.since.toISOString()}, and no live worker serves queue ${reason.queue}.`;
+    case "QUEUE_PAUSED":
+      return queuePausedText(reason);
     case "QUEUED":
       return queuedText(reason, at);
     case "QUEUED_ALONE":
@@ -318,6 +322,11 @@ function pausedText({ by, reason, since, until, error, held }: ReasonOf<"PAUSED"
   const waiting = parts.flatMap(([count, what]) => (count === 0 ? [] : `${count} ${what}`));
   const holds = waiting.length === 0 ? "" : ` It holds ${waiting.join(", ")}.`;
   return `${by} paused the instance at ${since}, ${end}${why}.${spent}${holds}`;
+}
+
+function queuePausedText(at: ReasonOf<"QUEUE_PAUSED">): string {
+  const why = at.reason === null ? "" : `, because: ${at.reason}`;
+  return `Step ${placeOf(at)} waits on queue ${at.queue}, which ${at.by} paused at ${at.since.toISOString()}${why}: no worker takes a step of it until it is resumed.`;
 }
 
 /** Reasons of steps that a worker has. */

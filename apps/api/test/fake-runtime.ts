@@ -1,6 +1,7 @@
 import type {
   DeadLetterView,
   InstanceView,
+  QueueView,
   ScheduleRunView,
   ScheduleView,
   SimulationView,
@@ -101,6 +102,8 @@ export async function createFakeApp(overrides: Partial<Runtime> = {}): Promise<F
     workers: async () => ({ items: [] }),
     tasks: note("tasks", () => ({ items: [] })),
     queues: note("queues", () => ({ items: [] })),
+    pauseQueue: note("pauseQueue", () => ({ name: "default" }) as QueueView),
+    resumeQueue: note("resumeQueue", () => ({ name: "default" }) as QueueView),
     readiness: async () => ({ status: "ok", checks: { postgres: { status: "ok" } } }),
     metrics: async () => ({ contentType: "text/plain; version=0.0.4", text: "up 1\n" }),
     ...overrides,

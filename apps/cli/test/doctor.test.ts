@@ -132,7 +132,7 @@ test("drift: steps that wait for a task or a queue in vain, and instances withou
 
   const found = drift({
     tasks: [{ id: "ghost", workers: [], isolated: false, blocked: 3 }],
-    queues: [{ ...queue, workers: [], jobs: null }],
+    queues: [{ ...queue, workers: [], paused: false, pause: null, jobs: null }],
     workflows: [{ ...workflow, executionTimeMs: null }],
   });
 
@@ -150,5 +150,16 @@ test("drift: schemas that an earlier release has taken, and that are not compile
 
   expect(found.slice(1)).toEqual([
     "input schemas WARNING: order (PATTERN_TOO_COSTLY at /inputSchema/properties/a/pattern) would take too long to compile",
+  ]);
+});
+
+test("drift: queues that somebody has paused", () => {
+  const queue = { name: "gpu", pending: 2, retrying: 1, running: 0, oldestPendingAt: null };
+  const pause = { at: "2026-01-31T12:00:00.000Z", by: "ann", reason: null };
+
+  const found = drift({ queues: [{ ...queue, workers: ["w"], paused: true, pause, jobs: null }] });
+
+  expect(found.slice(1)).toEqual([
+    "queues WARNING: no worker takes steps of gpu (by ann since 2026-01-31T12:00:00.000Z): paused",
   ]);
 });

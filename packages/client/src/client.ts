@@ -1,6 +1,8 @@
 import type {
+  ControlQueueRequest,
   HealthView,
   QueueList,
+  QueueView,
   ReadinessView,
   StatsQuery,
   StatsView,
@@ -73,5 +75,24 @@ export class MillraceClient {
 
   async queues(options: CallOptions = {}): Promise<QueueList> {
     return (await this.#send<QueueList>({ method: "GET", path: "/v1/queues", ...options })).data;
+  }
+
+  /** No step of it begins on any worker, for any tenant, until it is resumed; what runs goes on. */
+  async pauseQueue(
+    name: string,
+    { reason, requestedBy, ...options }: CallOptions & ControlQueueRequest = {},
+  ): Promise<QueueView> {
+    const path = `/v1/queues/${encodeURIComponent(name)}/pause`;
+    const body = { reason, requestedBy };
+    return (await this.#send<QueueView>({ method: "POST", path, body, ...options })).data;
+  }
+
+  async resumeQueue(
+    name: string,
+    { reason, requestedBy, ...options }: CallOptions & ControlQueueRequest = {},
+  ): Promise<QueueView> {
+    const path = `/v1/queues/${encodeURIComponent(name)}/resume`;
+    const body = { reason, requestedBy };
+    return (await this.#send<QueueView>({ method: "POST", path, body, ...options })).data;
   }
 }

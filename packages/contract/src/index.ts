@@ -172,7 +172,9 @@ export {
 } from "./instances.ts";
 export {
   HealthView,
+  ControlQueueRequest,
   QueueList,
+  QueueName,
   QueueView,
   ReadinessView,
   StatsQuery,

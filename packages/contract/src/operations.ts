@@ -1,7 +1,8 @@
 import * as z from "zod";
+import { BOUNDS } from "./bounds.ts";
 import { strict } from "./schema-problems.ts";
 import { INSTANCE_STATUSES } from "./statuses.ts";
-import { Timestamp, WorkflowId } from "./text.ts";
+import { Key, Timestamp, WorkflowId } from "./text.ts";
 
 /** `/healthz`: the process answers. */
 export const HealthView = z.object({ status: z.literal("ok") });
@@ -92,6 +93,11 @@ export const QueueView = z
     running: z.int(),
     oldestPendingAt: Timestamp.nullable(),
     workers: z.array(z.string()).meta({ description: "ids of the live workers that serve it" }),
+    paused: z.boolean().meta({ description: "no step of it begins until it is resumed" }),
+    pause: z
+      .object({ at: Timestamp, by: z.string(), reason: z.string().nullable() })
+      .nullable()
+      .meta({ description: "since when it is paused, by whom and why; null: it is not" }),
     jobs: z
       .object({
         waiting: z.int(),
@@ -108,6 +114,17 @@ export const QueueView = z
   })
   .meta({ id: "QueueView" });
 export type QueueView = z.infer<typeof QueueView>;
+
+/** As `MILLRACE_QUEUES` names them. */
+export const QueueName = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9_.-]{0,127}$/, {
+  error: "must begin with a letter or digit, then at most 127 letters, digits, _, . and -",
+});
+
+export const ControlQueueRequest = strict("a request to a queue", {
+  reason: z.string().min(1).max(BOUNDS.reason).optional(),
+  requestedBy: Key.optional(),
+});
+export type ControlQueueRequest = z.infer<typeof ControlQueueRequest>;
 
 export const QueueList = z.object({ items: z.array(QueueView) });
 export type QueueList = z.infer<typeof QueueList>;

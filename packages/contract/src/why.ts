@@ -13,6 +13,7 @@ export const WHY_KINDS = [
   "STARTS_LATER",
   "LIMIT",
   "PAUSED",
+  "QUEUE_PAUSED",
   "NO_WORKER_KNOWS_TASK",
   "NO_WORKER_FOR_QUEUE",
   "QUEUED",
@@ -141,7 +142,7 @@ export const WhyReasonView = z
       .array(z.object({ instanceId: InstanceId, stepId: z.string() }))
       .optional()
       .meta({ description: "QUEUED_ALONE: steps that run in them, the first few" }),
-    by: z.string().optional().meta({ description: "PAUSED: who asked for it" }),
+    by: z.string().optional().meta({ description: "PAUSED and QUEUE_PAUSED: who asked for it" }),
     reason: z.string().nullable().optional(),
     held: z
       .object({

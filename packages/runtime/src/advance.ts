@@ -36,8 +36,12 @@ export interface Intent {
   readonly within?: ((trx: Db) => Promise<void>) | undefined;
   /** What stands for a definition that is not stored any more; without it nothing can be decided then. */
   readonly remains?: Definition | undefined;
-  /** Parts of the commit that only the caller knows: holds, carry. */
-  readonly extend?: (commit: Commit, definition: Definition) => Commit;
+  /**
+   * Parts of the commit that only the caller knows: holds, carry.
+   *
+   * @param mayCarry Not once the queue of what was to be carried was found paused.
+   */
+  readonly extend?: (commit: Commit, definition: Definition, mayCarry: boolean) => Commit;
 }
 
 export type Advanced =
@@ -49,28 +53,33 @@ export type Advanced =
 
 /** @throws InstanceNotFoundError, BusyError */
 export async function advance(services: Services, key: Key, intent: Intent): Promise<Advanced> {
+  let mayCarry = true;
   for (let attempt = 0; attempt < freeTries + lockedTries; attempt++) {
     const isFree = attempt < freeTries && intent.within === undefined;
     const attemptOnce = isFree ? tryOnce : tryLocked;
-    const advanced = await attemptOnce(services, key, intent);
-    if (advanced !== undefined) return advanced;
+    const advanced = await attemptOnce(services, key, intent, mayCarry);
+    if (advanced.kind !== "conflict" && advanced.kind !== "queuePaused") return advanced;
+    if (advanced.kind === "queuePaused") mayCarry = false;
     services.metrics.commitConflicts.add({ cause: intent.cause });
   }
   throw new BusyError(key.instanceId);
 }
 
+type Tried = Advanced | Extract<CommitOutcome, { readonly kind: "conflict" | "queuePaused" }>;
+
 async function tryOnce(
   services: Services,
   key: Key,
   intent: Intent,
-): Promise<Advanced | undefined> {
+  mayCarry: boolean,
+): Promise<Tried> {
   // Side by side: the commit's version and its guards on waits tell whether they belong together.
   const [snapshot, inbox] = await Promise.all([
     services.load.instance(key),
     intent.inbox === true ? services.load.inbox(key) : [],
   ]);
   if (snapshot === undefined) throw new InstanceNotFoundError(key.instanceId);
-  const commit = await draft(services, key, snapshot, inbox, intent);
+  const commit = await draft(services, key, snapshot, inbox, { intent, mayCarry });
   if (commit === undefined) return { kind: "void", snapshot };
   return advancedBy(await services.commit(commit), snapshot, commit);
 }
@@ -80,12 +89,13 @@ async function tryLocked(
   services: Services,
   key: Key,
   intent: Intent,
-): Promise<Advanced | undefined> {
+  mayCarry: boolean,
+): Promise<Tried> {
   const drafted: { advanced?: Advanced } = {};
   const outcome = await services.missed.aware(() =>
     commitLocked(services.database.db, key, async ({ snapshot, inbox: matched, trx }) => {
       const inbox = intent.inbox === true ? matched : [];
-      const commit = await draft(services, key, snapshot, inbox, intent, trx);
+      const commit = await draft(services, key, snapshot, inbox, { intent, mayCarry }, trx);
       drafted.advanced =
         commit === undefined
           ? { kind: "void", snapshot }
@@ -100,14 +110,10 @@ async function tryLocked(
   return advancedBy(outcome, advanced.before, advanced.commit);
 }
 
-function advancedBy(
-  outcome: CommitOutcome,
-  before: Snapshot,
-  commit: Commit,
-): Advanced | undefined {
+function advancedBy(outcome: CommitOutcome, before: Snapshot, commit: Commit): Tried {
   if (outcome.kind === "committed") return { kind: "committed", before, commit };
   if (outcome.kind === "void") return { kind: "lost", snapshot: before };
-  return undefined;
+  return { kind: outcome.kind === "queuePaused" ? "queuePaused" : "conflict" };
 }
 
 async function draft(
@@ -115,7 +121,7 @@ async function draft(
   key: Key,
   snapshot: Snapshot,
   inbox: readonly MatchedWait[],
-  intent: Intent,
+  { intent, mayCarry }: { readonly intent: Intent; readonly mayCarry: boolean },
   db = services.database.db,
 ): Promise<Commit | undefined> {
   const signals = intent.signals(snapshot, inbox);
@@ -136,7 +142,7 @@ async function draft(
     holds: [],
     carry: [],
   };
-  return intent.extend?.(commit, definition) ?? commit;
+  return intent.extend?.(commit, definition, mayCarry) ?? commit;
 }
 
 /** Decides, loading what the decision says it needs. */

@@ -7,6 +7,7 @@ export type { Repaired } from "./consistency/repair-instance.ts";
 export { actOnMany } from "./instances/bulk.ts";
 export { cancelInstance } from "./instances/cancel-instance.ts";
 export type { CancelBody } from "./instances/cancel-instance.ts";
+export { pauseQueue, resumeQueue } from "./queues/pause-queue.ts";
 export { pauseInstance, resumeInstance } from "./instances/pause-instance.ts";
 export type { PauseBody, ResumeBody } from "./instances/pause-instance.ts";
 export { patchInstance } from "./instances/patch-instance.ts";

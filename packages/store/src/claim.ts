@@ -3,6 +3,7 @@ import { instanceColumns, snapshotOf } from "./instance-row.ts";
 import type { InstanceRow } from "./instance-row.ts";
 import { jsonText, parseJson } from "./json.ts";
 import type { Json } from "./json.ts";
+import { isPaused } from "./paused-queues.ts";
 import { overRows, run, type Db } from "./statement.ts";
 import { rowSource } from "./unnest.ts";
 
@@ -52,7 +53,7 @@ export interface Claimed {
  * Takes step executions for workers, and loads what running them needs: one round trip for all.
  *
  * A request is answered undefined where its job is stale or early: the row is at another attempt or
- * fence, is held or paused, has ended, waits for its next attempt, or is being changed right now. Of two
+ * fence, is held or paused, as its queue may be, has ended, waits for its next attempt, or is being changed right now. Of two
  * requests for one row one is answered.
  *
  * A claim meets a cancel or a pause on the step row: whoever changes it first is seen by the other. Locks are
@@ -126,6 +127,7 @@ const claim = overRows(
       where s.tenant_id = x.tenant_id and s.instance_id = x.instance_id
         and s.path = x.path and s.iteration = x.iteration
         and s.attempt = x.attempt and s.fence = x.fence and not s.held
+        and not ${isPaused("s.queue")}
         and case s.status
           when 'PENDING' then true
           when 'RETRYING' then s.retry_at <= statement_timestamp() else false end

@@ -83,6 +83,8 @@ export type CommitOutcome =
   | { readonly kind: "committed"; readonly version: number }
   /** Somebody else was first: load again, decide again. */
   | { readonly kind: "conflict" }
+  /** The queue of a step that it carries is paused: decide again, and carry nothing. */
+  | { readonly kind: "queuePaused" }
   /** A hold was lost: the result no longer counts, and never will. */
   | { readonly kind: "void" }
   /** The idempotency key had created another instance before. */

@@ -1,5 +1,6 @@
 import { nobody } from "./due.ts";
 import type { HeldStep, StepAttempt } from "./holds.ts";
+import { isPaused } from "./paused-queues.ts";
 import { prepared, run, type Db } from "./statement.ts";
 import { reckonable } from "./stored-time.ts";
 import { rowSource } from "./unnest.ts";
@@ -89,23 +90,29 @@ const disown = prepared(
 
 /**
  * Has a step looked for at once, or when its retry is due: its job went to a worker that did not take it.
- * Waits for whoever is changing the row.
+ * Waits for whoever is changing the row. One whose queue is paused gets another job soon, which waits in the queue.
  *
- * @returns In how many milliseconds it is due; undefined where it does not wait any more.
+ * @returns In how many milliseconds it is due; undefined where it does not wait any more, or its queue is paused.
  */
 export async function lookAtOnce(db: Db, step: StepAttempt): Promise<number | undefined> {
   const { tenantId, instanceId, path, iteration, attempt, fence } = step;
   const values = [tenantId, instanceId, path, iteration, attempt, fence];
-  const [row] = await run<{ due_in_ms: number }>(db, look, values);
-  return row?.due_in_ms;
+  const [row] = await run<{ due_in_ms: number | null }>(db, look, values);
+  return row?.due_in_ms ?? undefined;
 }
+
+/** By then workers leave the jobs of the queue alone. */
+const pausedLook = "interval '2 s'";
 
 const look = prepared(
   "look_at_once",
-  `update step_executions
-  set look_at = greatest(retry_at, statement_timestamp()), looks = 0
+  `update step_executions s
+  set look_at = greatest(retry_at, statement_timestamp()
+      + case when ${isPaused("s.queue")} then ${pausedLook} else interval '0' end),
+    looks = 0
   where tenant_id = $1 and instance_id = $2 and path = $3 and iteration = $4
     and attempt = $5 and fence = $6 and status in ('PENDING', 'RETRYING') and not held
-  returning greatest(0,
-    ceil(extract(epoch from ${reckonable("retry_at")} - statement_timestamp()) * 1000))::float8 as due_in_ms`,
+  returning case when not ${isPaused("s.queue")} then greatest(0,
+    ceil(extract(epoch from ${reckonable("retry_at")} - statement_timestamp()) * 1000))::float8
+    end as due_in_ms`,
 );

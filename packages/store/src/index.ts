@@ -70,6 +70,8 @@ export {
 } from "./due.ts";
 export type { LapseOptions, Lapsed, OverdueAttempt, UnappliedMatch } from "./due.ts";
 export type { DueStep } from "./due-step.ts";
+export { pauseQueue, pausedQueues, resumeQueue } from "./paused-queues.ts";
+export type { PausedQueue } from "./paused-queues.ts";
 export { orphansAmong } from "./orphans.ts";
 export type { JobOfStep } from "./orphans.ts";
 export type { Placed, RowPlace } from "./parts.ts";

@@ -18,7 +18,6 @@ const PLANNED: readonly { readonly url: string; readonly methods: HTTPMethods[] 
     { url: `/v1/${name}`, methods: [...READ, ...DO] },
     { url: `/v1/${name}/:id`, methods: CHANGE },
   ]),
-  ...["pause", "resume"].map((verb) => ({ url: `/v1/queues/:id/${verb}`, methods: DO })),
 ];
 
 export async function plannedRoutes(app: FastifyInstance): Promise<void> {

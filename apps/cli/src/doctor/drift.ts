@@ -48,6 +48,14 @@ function checkBlocked({ tasks }: Installation): Check {
 
 function checkQueues({ queues }: Installation): Check {
   const name = "queues";
+  const paused = queues.flatMap(({ name: queue, pause }) =>
+    pause ? [`${queue} (by ${pause.by} since ${pause.at})`] : [],
+  );
+  if (paused.length > 0) {
+    const resume = "Resume them, POST /v1/queues/<name>/resume, where that is over.";
+    const told = `no worker takes steps of ${paused.join(", ")}: paused`;
+    return { name, status: "WARNING", detail: told, advice: resume };
+  }
   const left = queues.filter(
     ({ workers, pending, retrying }) => workers.length === 0 && pending + retrying > 0,
   );

@@ -91,6 +91,16 @@ export type Reason =
       readonly until: Date | null;
     } & AtStep)
   | ({
+      /** No worker takes a step of its queue. */
+      readonly kind: "QUEUE_PAUSED";
+      readonly taskId: string;
+      readonly queue: string;
+      /** When the queue was paused. */
+      readonly since: Date;
+      readonly by: string;
+      readonly reason: string | null;
+    } & AtStep)
+  | ({
       /** Workers have died or ended under it, or its task is isolated, so that it waits for a process of its own. */
       readonly kind: "QUEUED_ALONE";
       readonly taskId: string;

@@ -1,5 +1,5 @@
 import { failedRun, isolatedMark } from "@millrace/store";
-import type { InstanceRead, LiveWorker, StepRead, Suspect } from "@millrace/store";
+import type { InstanceRead, LiveWorker, PausedQueue, StepRead, Suspect } from "@millrace/store";
 import { isSuspect } from "../perform.ts";
 import { failedCell } from "../worker/cells.ts";
 import type { AtStep, Reason } from "./reason.ts";
@@ -10,6 +10,7 @@ export interface Surroundings {
   readonly workers: readonly LiveWorker[];
   /** Steps that each of them runs. */
   readonly running: ReadonlyMap<string, number>;
+  readonly pauses: readonly PausedQueue[];
   /** What runs alone now, where it matters: `waitsAlone`. */
   readonly suspects: readonly Suspect[];
 }
@@ -95,9 +96,14 @@ function pendingReason(
   step: StepRead,
   taskId: string,
   read: InstanceRead,
-  { workers, running: steps, suspects }: Surroundings,
+  { workers, running: steps, suspects, pauses }: Surroundings,
 ): Reason {
   const queue = step.queue ?? "default";
+  const pause = pauses.find((each) => each.queue === queue);
+  if (pause !== undefined) {
+    const { at: since, by, reason } = pause;
+    return { ...placeOf(step), kind: "QUEUE_PAUSED", taskId, queue, since, by, reason };
+  }
   const serving = workers.filter(({ queues }) => queues.includes(queue));
   const able = serving.filter(({ tasks }) => tasks.includes(taskId));
   const none = serving.length === 0 ? "NO_WORKER_FOR_QUEUE" : "NO_WORKER_KNOWS_TASK";

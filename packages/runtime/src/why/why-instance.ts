@@ -6,6 +6,7 @@ import {
   listDeadLetters,
   liveWorkers,
   loadInstance,
+  pausedQueues,
   queuePlace,
   readInstance,
   runningSuspects,
@@ -55,14 +56,15 @@ export async function whyInstance(
   if (isSettled(snapshot)) {
     return { snapshot, at, reasons: [{ kind: "ENDED", since: snapshot.completedAt }] };
   }
-  const [workers, running, definition] = await Promise.all([
+  const [workers, running, pauses, definition] = await Promise.all([
     liveWorkers(db),
     heldCounts(db),
+    pausedQueues(db),
     definitionOf(services, snapshot),
   ]);
   const isAlone = read.steps.some(waitsAlone);
   const suspects = isAlone ? await runningSuspects(db, leastOfSuspects, mostSuspects) : [];
-  const surroundings = { at, workers, running, suspects };
+  const surroundings = { at, workers, running, pauses, suspects };
   const stands =
     snapshot.pause === null
       ? await standsAt(services, definition, read, surroundings)

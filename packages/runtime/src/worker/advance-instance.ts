@@ -59,10 +59,11 @@ async function apply(
     cause: "event",
     inbox: true,
     signals: (_snapshot, inbox) => [...signalsOf(inbox), ...childSignalsOf(told)],
-    extend: (commit, definition) => {
-      next = worker.hasFreeSlot()
-        ? nextStep(worker, definition, commit.decision, jobId)
-        : undefined;
+    extend: (commit, definition, mayCarry) => {
+      next =
+        mayCarry && worker.hasFreeSlot()
+          ? nextStep(worker, definition, commit.decision, jobId)
+          : undefined;
       const carry = next === undefined ? [] : [next.carry];
       return { ...commit, carry, ...(told.length > 0 && { received: told }) };
     },

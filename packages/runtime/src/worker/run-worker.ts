@@ -37,6 +37,7 @@ import { openHoldings } from "./holdings.ts";
 import { loadTasks } from "./load-tasks.ts";
 import { persistently, persistentlyFor } from "./persist.ts";
 import { openProgress } from "./progress.ts";
+import { startQueuePauses } from "./queue-pauses.ts";
 import { taskRegistry } from "./task-registry.ts";
 import { startWatch } from "./watch.ts";
 import type { StepToHold, WorkerState } from "./worker-state.ts";
@@ -125,15 +126,19 @@ export async function runWorker(
   const advance = guarded(services, (job: AdvanceJob, jobId) =>
     advanceInstance(worker, job, jobId),
   );
+  const ofQueues = new Map(
+    [...new Set(queues)].map((name) => [
+      name,
+      [
+        queue.consumeSteps(name, { concurrency }, runShared),
+        queue.consumeSteps(name, { concurrency: worker.cells, isolated: true }, runAlone),
+      ],
+    ]),
+  );
+  const pauses = startQueuePauses(services, ofQueues);
   const consumers: Consumer[] = keeper
     ? [takeFromKeeper(keeper, worker, runHere)]
-    : [
-        ...queues.flatMap((name) => [
-          queue.consumeSteps(name, { concurrency }, runShared),
-          queue.consumeSteps(name, { concurrency: worker.cells, isolated: true }, runAlone),
-        ]),
-        queue.consumeAdvance({ concurrency }, advance),
-      ];
+    : [...[...ofQueues.values()].flat(), queue.consumeAdvance({ concurrency }, advance)];
   log.info(
     { workerId: worker.id, tasks: [...registry.keys()], queues, concurrency },
     "worker started",
@@ -149,10 +154,12 @@ export async function runWorker(
       const askedAt = performance.now();
       // They have the same grace.
       const cellsEnded = cells?.close();
+      const pausesEnded = pauses.stop();
       await Promise.all(consumers.map((consumer) => consumer.pause()));
       await finishWithin(worker, consumers, graceMs);
       await handBack(worker, askedAt);
       await cellsEnded;
+      await pausesEnded;
       await watch.stop();
       await progress.close();
       await Promise.all(consumers.map((consumer) => consumer.close(true)));

@@ -136,6 +136,7 @@ async function commitTogether(
   const { services } = worker;
   let results = given;
   let from = fresh;
+  let mayCarry = true;
   for (let attempt = 0; ; attempt++) {
     const [first] = results;
     if (first === undefined) return [];
@@ -156,7 +157,7 @@ async function commitTogether(
       forget(worker, first);
       return results.map(({ held }) => dropped(worker, held));
     }
-    const next = followers(worker, results, decision);
+    const next = mayCarry ? followers(worker, results, decision) : results.map(() => undefined);
     const commit: Commit = {
       previous: snapshot,
       decision,
@@ -191,6 +192,7 @@ async function commitTogether(
         : results.map(({ held }) => dropped(worker, held));
     }
     services.metrics.commitConflicts.add({ cause: "result" });
+    if (outcome.kind === "queuePaused") mayCarry = false;
     from = await loadAnew(services, key);
     if (from === undefined) return results.map(({ held }) => dropped(worker, held));
   }

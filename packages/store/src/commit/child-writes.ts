@@ -8,7 +8,7 @@ import {
   resolveDeadLetters,
 } from "./dead-letter-writes.ts";
 import type { Draft } from "./draft.ts";
-import type { Parameters } from "./parameters.ts";
+import type { From, Parameters } from "./parameters.ts";
 import {
   heldSteps,
   holdSteps,
@@ -49,7 +49,12 @@ export function childWrites(
   parameters: Parameters,
   drafts: readonly Draft[],
   db: Db | undefined,
-): { readonly sections: () => readonly string[]; readonly remember: (() => void) | undefined } {
+): {
+  readonly sections: () => readonly string[];
+  /** Undefined where no commit inserts a step. */
+  readonly inserts: From | undefined;
+  readonly remember: (() => void) | undefined;
+} {
   const shapes = newShapes(drafts, db);
   const shaped = shapes.rows.length > 0 ? shapes.rows : [];
   const emitting = drafts.some(({ emits }) => emits.length > 0);
@@ -94,6 +99,7 @@ export function childWrites(
     from.closesAtEnd && releaseLate(from.closesAtEnd),
   ];
   return {
+    inserts: from.inserts,
     sections: () => sections().filter((section) => section !== undefined),
     remember: shapes.remember,
   };

@@ -17,7 +17,7 @@ import type { From, Statement } from "./parameters.ts";
  * 2. `held`, `free`: of those instances only, the step rows and waits that a commit needs to find in a
  *    certain state. `for update` reads a row that was changed in the meantime again and checks it
  *    again, so that a take-over between the statement's snapshot and the lock is seen.
- * 3. `go`: the commits that found everything. All writes come from these, and each row is written at
+ * 3. `go`: the commits that found everything, and carry no step on in a queue that is paused. All writes come from these, and each row is written at
  *    most once.
  *
  * What is locked by others is skipped and is a conflict of that commit alone. So two batches over
@@ -52,7 +52,7 @@ export function commitStatement(
   const commits = parameters.add(commitSource);
   const needs = parameters.addRows(neededSteps, (draft) => draft.needs);
   const free = parameters.addRows(freeWaits, (draft) => draft.freeWaits);
-  const { sections, remember } = childWrites(parameters, drafts, shapesOf);
+  const { sections, inserts, remember } = childWrites(parameters, drafts, shapesOf);
   const signals = childSignalWrites(parameters);
   const slots = slotWrites(parameters);
   const lock = locks === "skip" ? "skip locked" : "";
@@ -68,7 +68,7 @@ export function commitStatement(
   ${free ? `${lockWaits(free, lock)},` : ""}
   go as materialized (
     select coalesce(array_agg(ix), '{}') as ixs from locked
-    ${needs || free ? `where needs = cardinality(array_positions((${met(needs, free)}), ix))` : ""}),
+    ${conditions(needs, free, inserts)}),
   changed as (
     update workflow_instances i
     set version = i.version + 1,
@@ -113,6 +113,22 @@ function lockWaits(from: From, lock: string): string {
     where ${isLocked} and w.matched_event_id is null and w.looked_back
     order by w.tenant_id, w.instance_id, w.path, w.iteration
     for update of w ${lock})`;
+}
+
+function conditions(needs: unknown, free: unknown, inserts: From | undefined): string {
+  const all = [
+    (needs || free) && `needs = cardinality(array_positions((${met(needs, free)}), ix))`,
+    inserts && `not ix = any ((${stopped(inserts)})::integer[])`,
+  ].filter(Boolean);
+  return all.length === 0 ? "" : `where ${all.join(" and ")}`;
+}
+
+/** The commits that carry a step on into a queue that is paused. Almost always none is: then nothing else is read. */
+function stopped(inserts: From): string {
+  return `select coalesce(array_agg(x.ix), '{}') from paused_queues p
+    cross join lateral (
+      select x.ix from ${inserts("x", ["ix", "queue", "worker_id"])}
+      where x.queue = p.queue and x.worker_id is not null offset 0) x`;
 }
 
 /** The index of a commit once for each of its needs that was met. */

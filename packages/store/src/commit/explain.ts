@@ -1,5 +1,6 @@
 import type { CommitOutcome } from "../commit.ts";
 import type { Draft } from "./draft.ts";
+import { isPaused } from "../paused-queues.ts";
 import { prepared, run, type Db } from "../statement.ts";
 import { rowSource } from "../unnest.ts";
 import { openParameters, own, ownedSource, samePlace } from "./parameters.ts";
@@ -11,6 +12,7 @@ import type { Owned } from "./parameters.ts";
  *
  * - It has been written: the history has this very commit at its version. Its first answer was lost.
  * - A hold is lost. That stays so: a row never comes back to a fence, since each claim raises it.
+ * - The queue of a step that it carries is paused.
  * - Otherwise somebody else was first, or had a row locked.
  */
 export async function explainCommits(
@@ -25,15 +27,24 @@ export async function explainCommits(
         select from step_executions s where ${samePlace("s", holds)} and s.status = 'RUNNING'
           and s.fence = x.fence and s.worker_id = x.worker_id))`
     : "false";
+  const carried = parameters.addRows(carriedSteps, ({ inserts }) =>
+    inserts.filter(({ carry }) => carry !== undefined),
+  );
+  const paused = carried
+    ? `exists (select from ${carried("x")} where x.ix = c.ix and ${isPaused("x.queue")})`
+    : "false";
   const { text, values } = parameters.statement(
     "explain_commit",
-    () => `select ${isMine("c")} as mine, ${lost} as lost from ${commits("c")} order by c.ix`,
+    () =>
+      `select ${isMine("c")} as mine, ${lost} as lost, ${paused} as paused
+      from ${commits("c")} order by c.ix`,
   );
-  const rows = await run<{ mine: boolean; lost: boolean }>(db, text, values);
+  const rows = await run<{ mine: boolean; lost: boolean; paused: boolean }>(db, text, values);
   return drafts.map(({ version }, index): CommitOutcome => {
     const row = rows[index];
     if (row?.mine === true) return { kind: "committed", version: version + 1 };
-    return row?.lost === true ? { kind: "void" } : { kind: "conflict" };
+    if (row?.lost === true) return { kind: "void" };
+    return { kind: row?.paused === true ? "queuePaused" : "conflict" };
   });
 }
 
@@ -81,6 +92,10 @@ const identityColumns = {
 } as const;
 
 const identities = rowSource<Owned<undefined>>(identityColumns);
+
+const carriedSteps = ownedSource<Draft["inserts"][number]>({
+  queue: { type: "text", of: ({ row }) => row.queue },
+});
 
 const heldSteps = ownedSource<Draft["commit"]["holds"][number]>({
   path: { type: "text", of: ({ path }) => path },
