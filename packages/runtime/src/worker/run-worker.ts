@@ -114,6 +114,8 @@ export async function runWorker(
     worker.renewal = undefined;
     return worker.id;
   });
+  // Not before the beat, however many steps there are: a worker that is registered and silent counts as gone.
+  await unblockSteps(database.db, [...registry.keys()]);
   const watch = startWatch(worker);
   const claim = groupedClaim(services);
 
@@ -184,7 +186,6 @@ async function register(worker: WorkerState): Promise<void> {
     cells: queues.length > 0 ? cells : null,
     concurrency: queues.length > 0 ? concurrency : null,
   });
-  await unblockSteps(db, tasks);
 }
 
 async function takeNewId(worker: WorkerState): Promise<void> {
@@ -197,7 +198,13 @@ async function takeNewId(worker: WorkerState): Promise<void> {
   holdings.abortOf(former, "the worker was away too long; others have its steps");
   await enqueueDue(services, released);
   await persistently(log, () => register(worker));
-  await persistently(log, () => noteWentOn(database.db, former));
+  // The new id is to beat at once: whatever keeps the former one's row, a lock on it say, is not waited for.
+  persistently(log, () => noteWentOn(database.db, former)).catch((error: unknown) =>
+    log.warn(
+      { err: error, workerId: former },
+      "the silence of this worker under its former id counts as a death",
+    ),
+  );
 }
 
 /** A handler that fails is a fault of ours or of a service: the row stays, and is found again. */
