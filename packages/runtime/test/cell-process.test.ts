@@ -3,13 +3,30 @@ import { totalmem } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import type { Count } from "@millrace/telemetry";
-import { eventually } from "@millrace/testkit";
-import { expect, test, type TestContext } from "vitest";
+import { createTemporaryFolder, eventually, type TemporaryFolder } from "@millrace/testkit";
+import { rolldown } from "rolldown";
+import { afterAll, beforeAll, expect, test, type TestContext } from "vitest";
 import { openCell } from "../src/worker/cell-process.ts";
 import type { CellProcess } from "../src/worker/cell-process.ts";
 import { availableBytes, cellsFor } from "../src/worker/cells.ts";
 
-const cellFile = join(import.meta.dirname, "support/cell.mjs");
+// Each in one file, as workers are: to find and read all the files of the runtime takes five times as long.
+let folder: TemporaryFolder;
+const bundled = (name: string) => join(folder.path, `${name}.mjs`);
+beforeAll(async () => {
+  folder = await createTemporaryFolder();
+  const names = ["cell", "no-files-left"];
+  const input = names.map((name) => join(import.meta.dirname, `support/${name}.mjs`));
+  const bundle = await rolldown({
+    input,
+    external: ["msgpackr-extract", "pg-native"],
+    platform: "node",
+  });
+  const fileNames = "[name].mjs";
+  await bundle.write({ dir: folder.path, entryFileNames: fileNames, chunkFileNames: fileNames });
+  await bundle.close();
+}, 60_000);
+afterAll(() => folder.remove());
 
 // One process each, against whatever a step does to the one that it runs in. With a database, and as a
 // worker that goes on: test/faults/suspects.test.ts.
@@ -81,8 +98,8 @@ test.concurrent("C16: a cell that stands still is killed by whoever has started 
 });
 
 test.concurrent("C16: a worker that may open no more files has no cell, and lives on", async () => {
-  const file = join(import.meta.dirname, "support/no-files-left.mjs");
-  const start = `ulimit -n 400 && exec "${process.execPath}" "${file}" "${cellFile}"`;
+  const program = `"${process.execPath}" "${bundled("no-files-left")}" "${bundled("cell")}"`;
+  const start = `ulimit -n 400 && exec ${program}`;
 
   const { stdout } = await promisify(execFile)("sh", ["-c", start]);
 
@@ -103,7 +120,7 @@ async function open(
   env: NodeJS.ProcessEnv = process.env,
 ): Promise<{ readonly cell: CellProcess; readonly freed: readonly (readonly Count[])[] }> {
   const freed: Count[][] = [];
-  const cell = openCell({ file: cellFile, options, env }, (counts) => freed.push(counts));
+  const cell = openCell({ file: bundled("cell"), options, env }, (counts) => freed.push(counts));
   onTestFinished(() => cell.endWithin(0));
   expect(await cell.ready).toBe(true);
   return { cell, freed };
