@@ -294,10 +294,13 @@ function openCase(plan: CasePlan, client: LoggingClient, deadline: () => number)
     },
     /** As which it has settled; undefined when time is over. */
     async settled() {
+      let pauseMs = 200;
       while (!isOver()) {
         const seen = seenIn(await look(5));
         if (seen?.isSettled) return seen.status;
-        await sleep(200);
+        // Most cases wait here: while nobody answers they must not keep the machine busy with that.
+        pauseMs = seen === undefined ? Math.min(pauseMs * 2, 2_000) : 200;
+        await sleep(pauseMs);
       }
       return undefined;
     },
