@@ -48,7 +48,7 @@ const testsOfWhatIsBuilt = { MILLRACE_TEST_BUILT: "1" };
 
 /**
  * Where the folders of tests go, clusters of Postgres above all: a hundred databases are made and dropped, and a
- * file system on a disk takes four times as long for their files. They come to a quarter of a gigabyte.
+ * file system on a disk takes three times as long for their files. They come to a quarter of a gigabyte.
  */
 function foldersInMemory() {
   const { TMPDIR, MILLRACE_TEST_DURABLE, MILLRACE_TEST_KEEP } = process.env;
