@@ -92,7 +92,7 @@ const change: Change = {
 };
 
 test("the status moves on within a commit as its entries say", () => {
-  const events = streamEventsOf(change);
+  const events = [...streamEventsOf(change)];
 
   expect(events.map(({ type, oldStatus, status }) => [type, oldStatus, status])).toEqual([
     ["workflow.status", "WAITING_FOR_EVENT", "RUNNING"],

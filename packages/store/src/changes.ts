@@ -76,33 +76,60 @@ export interface ChangesOfInstance extends Key {
   readonly afterVersion: number;
 }
 
-/** For each that asks, at most so many commits, oldest first. */
+/**
+ * For each that asks, at most so many commits, oldest first. Those who ask the same have one list: many may
+ * follow one instance, and its commits may be large.
+ */
 export async function readChangesOf(
   db: Db,
   asked: readonly ChangesOfInstance[],
   limit: number,
 ): Promise<readonly (readonly Change[])[]> {
-  const [text, values] = changesOf(asked.map((each, ix) => ({ ...each, ix, limit })));
-  const lists = asked.map((): Change[] => []);
-  for (const row of await run<ChangeRow & { readonly ix: number }>(db, text, values)) {
-    lists[row.ix]?.push(changeOf(row));
+  const lists = new Map<string, Change[]>();
+  const different: (ChangesOfInstance & { readonly ix: number; readonly limit: number })[] = [];
+  const inOrder: Change[][] = [];
+  for (const each of asked) {
+    const name = `${keyName(each)}/${each.afterVersion}`;
+    if (lists.has(name)) continue;
+    const list: Change[] = [];
+    lists.set(name, list);
+    different.push({ ...each, ix: inOrder.push(list) - 1, limit });
   }
-  return lists;
+  const [text, values] = changesOf(different);
+  for (const row of await run<ChangeRow & { readonly ix: number }>(db, text, values)) {
+    inOrder[row.ix]?.push(changeOf(row));
+  }
+  return asked.map((each) => lists.get(`${keyName(each)}/${each.afterVersion}`) ?? []);
 }
 
-/** The versions that these instances are at, in their order; undefined where there is none. */
-export async function versionsOf(
+/** How far an instance has come, without its state. */
+export interface Progress {
+  readonly version: number;
+  readonly status: string;
+  readonly isSettled: boolean;
+}
+
+/** In the order of the keys; undefined where there is no instance. */
+export async function progressOf(
   db: Db,
   keys: readonly Key[],
-): Promise<readonly (number | undefined)[]> {
-  const rows = await run<{ id: string; tenant_id: string; version: number }>(db, ...versions(keys));
+): Promise<readonly (Progress | undefined)[]> {
+  const rows = await run<ProgressRow>(db, ...progress(keys));
   const found = new Map(
-    rows.map(({ tenant_id: tenantId, id: instanceId, version }) => [
+    rows.map(({ tenant_id: tenantId, id: instanceId, version, status, is_settled: isSettled }) => [
       keyName({ tenantId, instanceId }),
-      version,
+      { version, status, isSettled },
     ]),
   );
   return keys.map((key) => found.get(keyName(key)));
+}
+
+interface ProgressRow {
+  readonly id: string;
+  readonly tenant_id: string;
+  readonly version: number;
+  readonly status: string;
+  readonly is_settled: boolean;
 }
 
 interface ChangeRow {
@@ -153,7 +180,9 @@ const changesFrom = prepared(
     limit $3),
   held as (
     select exists (
-      select from history where tx >= pg_snapshot_xmin(pg_current_snapshot())) as is_held_back)
+      select from history where tx >= pg_snapshot_xmin(pg_current_snapshot())
+        -- What a restored database has from another server waits for no transaction of this one.
+        and tx < pg_snapshot_xmax(pg_current_snapshot())) as is_held_back)
   select held.is_held_back, h.tx::text, h.seq, ${columns}
   from held
   left join page h on true
@@ -194,9 +223,11 @@ const changesOf = overRows(
   order by x.ix, h.version`,
 );
 
-const versions = overRows(
-  "read_versions",
+const progress = overRows(
+  "read_progress",
   keySource,
-  (from) => `select i.tenant_id, i.id, i.version from ${from("x")}
+  (from) => `select i.tenant_id, i.id, i.version, i.status,
+    i.completed_at is not null as is_settled
+  from ${from("x")}
   join workflow_instances i on i.tenant_id = x.tenant_id and i.id = x.instance_id`,
 );

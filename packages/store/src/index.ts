@@ -24,13 +24,14 @@ export {
   saveCalendar,
 } from "./calendars.ts";
 export type { CalendarNow, CalendarSaved, NewCalendar, StoredCalendar } from "./calendars.ts";
-export { checkPlace, lastPlace, readChanges, readChangesOf, versionsOf } from "./changes.ts";
+export { checkPlace, lastPlace, progressOf, readChanges, readChangesOf } from "./changes.ts";
 export type {
   Change,
   ChangePage,
   ChangePlace,
   ChangesOfInstance,
   PlacedChange,
+  Progress,
 } from "./changes.ts";
 export { claimSteps } from "./claim.ts";
 export type { ClaimRequest, Claimed, ClaimedStep } from "./claim.ts";

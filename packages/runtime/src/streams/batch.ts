@@ -22,8 +22,12 @@ export interface FollowOptions<Place> {
   readonly signal: AbortSignal;
 }
 
-/** Commits that are read at once. */
+/** Commits of all that are read at once. */
 export const pageSize = 100;
+/** Commits of one instance that are read at once, by each who follows it: those of a MAP have many entries. */
+export const commitsAtOnce = 25;
+/** Events after which what was read is handed on: text of some 50 KB, and it may lie there for a slow reader. */
+export const mostTold = 100;
 /** The longest that one who follows hears nothing: proxies cut what is silent. */
 export const silentMs = 15_000;
 /** Between looks at a database that is away. */

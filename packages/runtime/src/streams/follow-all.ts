@@ -2,7 +2,7 @@ import { checkPlace, lastPlace, readChanges } from "@millrace/store";
 import type { ChangePage, ChangePlace, Db, PlacedChange } from "@millrace/store";
 import type { Caller, Services } from "../services.ts";
 import { shareCalls } from "../share-calls.ts";
-import { againMs, pageSize, silentMs, unlessAway } from "./batch.ts";
+import { againMs, mostTold, pageSize, silentMs, unlessAway } from "./batch.ts";
 import type { Batch, FollowOptions, Told } from "./batch.ts";
 import { streamEventsOf } from "./stream-event.ts";
 
@@ -15,8 +15,11 @@ export function openFeed(db: Db): Feed {
     share(`${place.tx}.${place.seq}.${place.shown}`, () => readChanges(db, place, pageSize));
 }
 
-/** What is committed already may be read once transactions that began before it have ended. */
-const heldBackMs = 20;
+/**
+ * What is committed already may be read once transactions that began before it have ended: looked for after so
+ * long, and as long again each time that it was in vain. One of them may stand still for hours.
+ */
+const heldBackMs = { first: 20, most: 1_000 } as const;
 
 /**
  * All entries of the histories of a tenant's instances, as they are committed; those of one instance in
@@ -43,12 +46,18 @@ async function* follow(
   const watcher = services.watch.all();
   let place = after;
   let spokenAt = -Infinity;
+  let inVain = 0;
   try {
     while (!signal.aborted) {
       const page = await unlessAway(services.feed(place));
-      const told: Told<ChangePlace>[] = [];
+      let told: Told<ChangePlace>[] = [];
       for (const change of page?.changes ?? []) {
-        if (change.tenantId === tenantId) tell(told, change, place);
+        for (const each of change.tenantId === tenantId ? toldOf(change, place) : []) {
+          if (told.push(each) < mostTold) continue;
+          yield { told, place: each.place };
+          spokenAt = performance.now();
+          told = [];
+        }
         place = { tx: change.tx, seq: change.seq };
       }
       if (told.length > 0 || performance.now() - spokenAt >= silentMs) {
@@ -56,24 +65,28 @@ async function* follow(
         spokenAt = performance.now();
       }
       if (page?.changes.length === pageSize) continue;
-      await watcher.next(0, waitMs(page), signal);
+      inVain = page?.changes.length === 0 ? inVain + 1 : 0;
+      await watcher.next(0, waitMs(page, inVain), signal);
     }
   } finally {
     watcher.close();
   }
 }
 
-function waitMs(page: ChangePage | undefined): number {
+function waitMs(page: ChangePage | undefined, inVain: number): number {
   if (page === undefined) return againMs;
-  return page.isHeldBack ? heldBackMs : silentMs;
+  if (!page.isHeldBack) return silentMs;
+  return Math.min(heldBackMs.first * 2 ** Math.min(inVain, 10), heldBackMs.most);
 }
 
-function tell(told: Told<ChangePlace>[], change: PlacedChange, place: ChangePlace): void {
+function* toldOf(change: PlacedChange, place: ChangePlace): Generator<Told<ChangePlace>> {
   const { tx, seq } = change;
   const shown = tx === place.tx && seq === place.seq ? (place.shown ?? 0) : 0;
-  streamEventsOf(change).forEach((event, index) => {
-    if (index < shown) return;
-    const isLast = index === change.entries.length - 1;
-    told.push({ event, place: isLast ? { tx, seq } : { tx, seq, shown: index + 1 } });
-  });
+  let index = 0;
+  for (const event of streamEventsOf(change)) {
+    index += 1;
+    if (index <= shown) continue;
+    const isLast = index === change.entries.length;
+    yield { event, place: isLast ? { tx, seq } : { tx, seq, shown: index } };
+  }
 }

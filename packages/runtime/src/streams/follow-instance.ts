@@ -1,10 +1,8 @@
-import { isSettled } from "@millrace/engine";
-import type { Snapshot } from "@millrace/engine";
 import { BadCursorError } from "@millrace/store";
-import type { Change, Key } from "@millrace/store";
+import type { Change, Key, Progress } from "@millrace/store";
 import { InstanceNotFoundError } from "../errors.ts";
 import type { Caller, Services } from "../services.ts";
-import { againMs, pageSize, silentMs, unlessAway } from "./batch.ts";
+import { againMs, commitsAtOnce, mostTold, silentMs, unlessAway } from "./batch.ts";
 import type { Batch, FollowOptions, Told } from "./batch.ts";
 import { streamEventsOf } from "./stream-event.ts";
 
@@ -31,12 +29,14 @@ export async function followInstance(
   { after = beginning, signal }: FollowOptions<InstancePlace>,
 ): Promise<AsyncGenerator<Batch<InstancePlace>> | undefined> {
   const key = { tenantId, instanceId };
-  const snapshot = await services.load.instance(key);
-  if (snapshot === undefined) throw new InstanceNotFoundError(instanceId);
-  if (after.version > snapshot.version) {
+  const progress = await services.load.progress(key);
+  if (progress === undefined) throw new InstanceNotFoundError(instanceId);
+  // Who has been shown a part of a commit has been shown that it is there.
+  const shownOf = after.shown > 0 ? after.version + 1 : after.version;
+  if (shownOf > progress.version) {
     throw new BadCursorError("the place is ahead of what is stored of the instance");
   }
-  return isAtEnd(snapshot, after) ? undefined : follow(services, key, after, signal);
+  return isAtEnd(progress, after) ? undefined : follow(services, key, after, signal);
 }
 
 async function* follow(
@@ -51,10 +51,17 @@ async function* follow(
     while (!signal.aborted) {
       const afterVersion = place.version;
       const changes = await unlessAway(services.load.changes({ ...key, afterVersion }));
-      const told: Told<InstancePlace>[] = [];
-      for (const change of changes ?? []) place = tell(told, change, place);
+      let told: Told<InstancePlace>[] = [];
+      for (const change of changes ?? []) {
+        for (const each of toldOf(change, place)) {
+          if (told.push(each) < mostTold) continue;
+          yield { told, place: each.place };
+          told = [];
+        }
+        place = placeBehind(change, place);
+      }
       yield { told, place };
-      if (changes?.length === pageSize) continue;
+      if (changes?.length === commitsAtOnce) continue;
       if (changes !== undefined && (await hasEnded(services, key, place))) return;
       await watcher.next(place.version, changes === undefined ? againMs : silentMs, signal);
     }
@@ -63,34 +70,30 @@ async function* follow(
   }
 }
 
-/** @returns The place behind the whole of the change. */
-function tell(
-  told: Told<InstancePlace>[],
-  change: Change,
-  { version, shown, seq }: InstancePlace,
-): InstancePlace {
-  const behind: InstancePlace = {
-    version: change.version,
-    shown: 0,
-    seq: seq + change.entries.length - shown,
-  };
-  streamEventsOf(change).forEach((event, index) => {
-    if (index < shown) return;
-    const isLast = index === change.entries.length - 1;
-    const within = { version, shown: index + 1, seq: seq + index + 1 - shown };
-    told.push({ event, place: isLast ? behind : within });
-  });
-  return behind;
+function* toldOf(change: Change, place: InstancePlace): Generator<Told<InstancePlace>> {
+  const { version, shown, seq } = place;
+  let index = 0;
+  for (const event of streamEventsOf(change)) {
+    index += 1;
+    if (index <= shown) continue;
+    const isLast = index === change.entries.length;
+    const within = { version, shown: index, seq: seq + index - shown };
+    yield { event, place: isLast ? placeBehind(change, place) : within };
+  }
+}
+
+/** The place behind the whole of the change that comes next. */
+function placeBehind({ version, entries }: Change, { shown, seq }: InstancePlace): InstancePlace {
+  return { version, shown: 0, seq: seq + entries.length - shown };
 }
 
 async function hasEnded(services: Services, key: Key, place: InstancePlace): Promise<boolean> {
-  const known = await unlessAway(services.load.instance(key).then((snapshot) => ({ snapshot })));
+  const known = await unlessAway(services.load.progress(key).then((progress) => ({ progress })));
   if (known === undefined) return false;
   // What has gone after its time has nothing more to tell either.
-  return known.snapshot === undefined || isAtEnd(known.snapshot, place);
+  return known.progress === undefined || isAtEnd(known.progress, place);
 }
 
-function isAtEnd(snapshot: Snapshot, { version, shown }: InstancePlace): boolean {
-  const isFinal = isSettled(snapshot) && snapshot.status !== "FAILED";
-  return isFinal && version === snapshot.version && shown === 0;
+function isAtEnd({ version, status, isSettled }: Progress, place: InstancePlace): boolean {
+  return isSettled && status !== "FAILED" && version === place.version && place.shown === 0;
 }

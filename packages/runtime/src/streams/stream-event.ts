@@ -25,16 +25,16 @@ export interface StreamEvent {
 
 /**
  * What a commit has to tell, one event for each of its entries. Within a commit the status moves on with
- * the entries.
+ * the entries. One after the other: of a commit with very many not all are there while some are sent.
  */
-export function streamEventsOf(change: Change): readonly StreamEvent[] {
+export function* streamEventsOf(change: Change): Generator<StreamEvent> {
   let status = statusBefore(change);
   let oldStatus = status;
-  return change.entries.map((entry) => {
+  for (const entry of change.entries) {
     const moved = statusChange(entry);
     if (moved !== undefined) [oldStatus, status] = [moved.from, moved.to];
     const { tenantId, workflowId, workflowVersion, instanceId, correlationId } = change;
-    return {
+    yield {
       type: entry.type,
       at: change.at,
       tenantId,
@@ -52,7 +52,7 @@ export function streamEventsOf(change: Change): readonly StreamEvent[] {
       actor: entry.actor ?? change.actor,
       data: entry.data ?? null,
     };
-  });
+  }
 }
 
 /** @param types Patterns; none: all. */

@@ -1,5 +1,5 @@
 import type { Queue } from "@millrace/queue";
-import { versionsOf } from "@millrace/store";
+import { progressOf } from "@millrace/store";
 import type { Db, Key } from "@millrace/store";
 import type { Log } from "@millrace/telemetry";
 import { openBell } from "../bell.ts";
@@ -66,9 +66,9 @@ export function openWatch(db: Db, { wake }: Queue, log: Log): Watch {
     const watched = [...instances.values()].flatMap((each) => [...each]);
     try {
       const keys = watched.map(({ key }) => key);
-      const versions = keys.length > 0 ? await versionsOf(db, keys) : [];
-      // One that has been deleted has no version, and its watchers are to see that too.
-      watched.forEach(({ seen, bell }, index) => versions[index] !== seen && bell.ring());
+      const found = keys.length > 0 ? await progressOf(db, keys) : [];
+      // One that has been deleted is not found, and its watchers are to see that too.
+      watched.forEach(({ seen, bell }, index) => found[index]?.version !== seen && bell.ring());
     } catch (err) {
       log.debug({ err }, "what is followed could not be looked at; trying again");
     }
