@@ -13,6 +13,8 @@ interface CallerHints {
   readonly tenantId?: string | undefined;
   /** Whether that is a part of the body or of the query. */
   readonly part?: "body" | "query";
+  /** Where it stands there, as a JSON pointer; default `/tenantId`. */
+  readonly place?: string;
   /** Who is to stand in the history; default `api`. */
   readonly actor?: string | undefined;
 }
@@ -23,12 +25,12 @@ interface CallerHints {
  * stands for the whole installation: instances of any tenant are theirs by id.
  */
 export function callerOf(request: FastifyRequest, hints: CallerHints = {}): Caller {
-  const { tenantId: named, part = "body", actor = "api" } = hints;
+  const { tenantId: named, part = "body", place = "/tenantId", actor = "api" } = hints;
   const header = singleHeader(request, "millrace-tenant", BOUNDS.id);
   if (header !== undefined && named !== undefined && named !== header) {
     const message = `${JSON.stringify(named)} is not the tenant of the header Millrace-Tenant`;
     throw new ApiError(part === "body" ? "INVALID_BODY" : "INVALID_QUERY", message, {
-      problems: [{ path: "/tenantId", code: "BAD_VALUE", message }],
+      problems: [{ path: place, code: "BAD_VALUE", message }],
     });
   }
   const given = header ?? named;

@@ -53,6 +53,7 @@ export const BOUNDS = {
   admitted: 1_000_000_000,
   batch: 1_000,
   filterIds: 500,
+  filterVariables: 100,
   /** Ticks of a schedule that one call previews, or backfills. */
   ticks: 100,
   pageSize: 500,

@@ -15,7 +15,12 @@ export const DEFAULT_BULK_LIMIT = 100;
 /** As the query of a list, with the variables as JSON, by their paths. */
 export const BulkFilter = strict("a filter", {
   ...instanceFilterFields,
-  variables: z.record(z.string().min(1).max(BOUNDS.expression), Json).optional(),
+  variables: z
+    .record(z.string().min(1).max(BOUNDS.expression), Json)
+    .refine((variables) => Object.keys(variables).length <= BOUNDS.filterVariables, {
+      error: `at most ${BOUNDS.filterVariables} variables`,
+    })
+    .optional(),
 });
 export type BulkFilter = z.infer<typeof BulkFilter>;
 

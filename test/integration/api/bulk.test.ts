@@ -142,6 +142,10 @@ test("a bad request is refused whole, with all that is wrong", async () => {
   });
   const noFilter = await bulk({ action: "cancel" });
   const cursor = await bulk({ action: "cancel", filter: {}, cursor: "nonsense" });
+  const names = Array.from({ length: 30_000 }, (_, index) => [`v${index}`, index]);
+  const many = await bulk({ action: "cancel", filter: { variables: Object.fromEntries(names) } });
+  const acme = { "millrace-tenant": "acme" };
+  const tenants = await bulk({ action: "cancel", filter: { tenantId: "other" } }, acme);
 
   expect(bad.status).toBe(400);
   expect(sorted(bad.body.errors.map(({ path }: { path: string }) => path))).toEqual([
@@ -152,4 +156,6 @@ test("a bad request is refused whole, with all that is wrong", async () => {
   ]);
   expect(noFilter.body.errors).toMatchObject([{ path: "/filter" }]);
   expect(cursor.body.code).toBe("INVALID_CURSOR");
+  expect(many).toMatchObject({ status: 400, body: { errors: [{ path: "/filter/variables" }] } });
+  expect(tenants.body.errors).toMatchObject([{ path: "/filter/tenantId" }]);
 });

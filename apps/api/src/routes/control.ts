@@ -109,7 +109,8 @@ export const controlRoutes: FastifyPluginAsyncZod<ApiContext> = async (app, { ru
     async (request) => {
       const { body } = request;
       const { filter, action, dryRun = false, requestedBy: actor } = body;
-      const caller = callerOf(request, { tenantId: filter.tenantId, actor });
+      const place = "/filter/tenantId";
+      const caller = callerOf(request, { tenantId: filter.tenantId, place, actor });
       const { outcomes, nextCursor } = await runtime.actOnMany(caller, body);
       return { action, dryRun, ...countsOf(outcomes), nextCursor };
     },
