@@ -44,7 +44,7 @@ import {
 import { calendarsOf } from "./calendars.ts";
 import { consistencyView, repairView } from "./consistency-view.ts";
 import { deadLettersOf } from "./dead-letters.ts";
-import { forOwner } from "./for-owner.ts";
+import { forOwner, refusalOf } from "./for-owner.ts";
 import { historyPage } from "./history.ts";
 import { operationsOf } from "./operations.ts";
 import { planView } from "./plan-view.ts";
@@ -142,13 +142,19 @@ export function bindRuntime(services: Services): Runtime {
       });
       return { items: await Promise.all(items.map(viewOf)), nextCursor };
     },
-    actOnMany(caller, { limit = DEFAULT_BULK_LIMIT, dryRun = false, filter, ...request }) {
+    async actOnMany(caller, { limit = DEFAULT_BULK_LIMIT, dryRun = false, filter, ...request }) {
       const variables = Object.entries(filter.variables ?? {}).map(([path, value]) => ({
         path: path.split("."),
         json: JSON.stringify(value),
       }));
       const bulk = { ...request, limit, dryRun, filter: { ...filterOf(filter), variables } };
-      return actOnMany(services, caller, bulk);
+      const { outcomes, nextCursor } = await actOnMany(services, caller, bulk);
+      return {
+        outcomes: outcomes.map(({ id, error }) =>
+          error === undefined ? { id } : { id, error: refusalOf(id, error) },
+        ),
+        nextCursor,
+      };
     },
     cancelInstance: verb(cancelInstance),
     pauseInstance: verb(pauseInstance),

@@ -13,7 +13,7 @@ export async function forOwner<T>(
   try {
     return await act(caller);
   } catch (error) {
-    if (error instanceof WorkflowNotFoundError) throw definitionMissing(instanceId, error);
+    if (error instanceof WorkflowNotFoundError) throw refusalOf(instanceId, error);
     if (!(error instanceof InstanceNotFoundError) || caller.isAnyTenant !== true) throw error;
     const tenantId = await tenantOf(db, instanceId);
     if (tenantId === undefined || tenantId === caller.tenantId) throw error;
@@ -21,8 +21,9 @@ export async function forOwner<T>(
   }
 }
 
-/** The instance is there, so that this is no 404. */
-function definitionMissing(instanceId: string, cause: WorkflowNotFoundError): ApiError {
+/** What a verb on an instance is refused with. One without its definition is there, so that this is no 404. */
+export function refusalOf(instanceId: string, cause: unknown): unknown {
+  if (!(cause instanceof WorkflowNotFoundError)) return cause;
   const message = `the definition of instance ${instanceId} is not stored any more (${cause.message}): restore it from a backup, since until then it cannot go on, or give it up by a cancel with shouldCompensate false; millrace doctor says what else is wrong with it`;
   return new ApiError("STATUS_CONFLICT", message, { cause });
 }

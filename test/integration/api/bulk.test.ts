@@ -113,7 +113,10 @@ test("one that is refused is told, and holds up no other", async () => {
 
   expect(answer.body).toMatchObject({ matched: 3, succeeded: 2, refused: 1 });
   expect(answer.body.ids).toEqual([ids[0], ids[2]]);
-  expect(answer.body.refusals).toMatchObject([{ id: ids[1], problem: { status: 404 } }]);
+  const { body: alone } = await api.call("POST", `/v1/instances/${ids[1]}/pause`);
+  const { code, detail, status } = alone;
+  expect(answer.body.refusals).toMatchObject([{ id: ids[1], problem: { code, detail, status } }]);
+  expect(status).toBe(409);
 });
 
 test("filters are those of a list, variables as JSON; other tenants are out of reach", async () => {
