@@ -138,6 +138,7 @@ const bodies: Readonly<Record<string, unknown>> = {
   putDefinition: echo,
   startInstance: { workflowId: "echo" },
   startInstances: [{ workflowId: "echo" }, { workflowId: "echo" }],
+  actOnInstances: { action: "cancel", filter: {} },
   publishEvent: { pattern: "a", payload: 1 },
   publishEvents: [{ pattern: "a", payload: 1 }],
   simulateDefinition: { scenario: {} },
