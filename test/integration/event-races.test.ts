@@ -372,11 +372,12 @@ test("of a paused wait its timeout and an event have what came first, at whateve
       const apartMs = n < 6 ? -3_000 : n < 12 ? 250 : (n % 12) * 2 - 8;
       const pausing = sleep(dueAt - Date.now() + (n < 12 ? -3_100 : ((n * 7) % 24) - 12));
       let isPaused = false;
-      const paused = pausing
-        .then(() => act(id, "pause"))
-        .then(() => {
-          isPaused = true;
-        });
+      const pause = async () => {
+        await pausing;
+        await act(id, "pause");
+        isPaused = true;
+      };
+      const paused = pause();
       await sleep(dueAt + apartMs - Date.now());
       // Which came first say the times at which it did happen: the machine may have stood still. Until it is
       // paused a wait has what reaches its row first, and its timer may come some milliseconds late.
