@@ -9,6 +9,7 @@ interface Operation {
   readonly parameters: readonly {
     readonly name: string;
     readonly in: string;
+    readonly description?: string;
     readonly schema: object;
   }[];
   readonly responses: Readonly<Record<string, { readonly description: string }>>;
@@ -61,6 +62,7 @@ test.each(operations)("$method $path is described in full", ({ path, operation }
   expect(Object.values(responses).filter(({ description }) => description === "")).toEqual([]);
   const inPath = [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name);
   expect(parameters.filter((it) => it.in === "path").map(({ name }) => name)).toEqual(inPath);
+  expect(parameters.filter((it) => !/\w/.test(it.description ?? ""))).toEqual([]);
   const names = parameters.map((it) => `${it.in} ${it.name.toLowerCase()}`);
   expect(new Set(names).size).toBe(names.length);
 });

@@ -8,7 +8,12 @@ import { InstanceId, Timestamp } from "./text.ts";
 
 /** `GET /v1/instances/{id}/compensation-plan`: the reason that the cancel would have. */
 export const CompensationPlanQuery = strict("a compensation plan query", {
-  reason: z.string().min(1).max(BOUNDS.reason).optional(),
+  reason: z
+    .string()
+    .min(1)
+    .max(BOUNDS.reason)
+    .optional()
+    .meta({ description: "that the cancel would have" }),
 });
 export type CompensationPlanQuery = z.infer<typeof CompensationPlanQuery>;
 

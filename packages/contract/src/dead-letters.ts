@@ -59,10 +59,12 @@ export const DeadLetterView = z
 export type DeadLetterView = z.infer<typeof DeadLetterView>;
 
 export const ListDeadLettersQuery = strict("a dead letter query", {
-  /** Default: OPEN. */
-  status: z.enum([...DEAD_LETTER_STATUSES, "ALL"]).optional(),
-  workflowId: WorkflowId.optional(),
-  instanceId: InstanceId.optional(),
+  status: z
+    .enum([...DEAD_LETTER_STATUSES, "ALL"])
+    .optional()
+    .meta({ description: "OPEN where none is given" }),
+  workflowId: WorkflowId.optional().meta({ description: "of this workflow" }),
+  instanceId: InstanceId.optional().meta({ description: "of this instance" }),
   ...pageQueryFields,
 });
 export type ListDeadLettersQuery = z.infer<typeof ListDeadLettersQuery>;

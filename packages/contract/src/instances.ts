@@ -66,9 +66,10 @@ const Field = z
   });
 
 export const GetInstanceQuery = strict("an instance query", {
-  wait: WaitSeconds.optional(),
-  /** Parts to answer, as `status,state.variables.total`. */
-  fields: listOf(Field, 100).optional(),
+  wait: WaitSeconds.optional().meta({ description: "seconds to wait for the instance to settle" }),
+  fields: listOf(Field, 100)
+    .optional()
+    .meta({ description: "parts to answer, as `status,state.variables.total`" }),
 });
 export type GetInstanceQuery = z.infer<typeof GetInstanceQuery>;
 
@@ -77,9 +78,12 @@ export type InstanceOrder = (typeof INSTANCE_ORDERS)[number];
 
 /** Every execution of a step, or of all that is inside a branch or an item. */
 export const ListStepsQuery = strict("a query for steps", {
-  /** As `ship`, `ship[3]` or `checkout.card.charge`: itself and what is inside it. */
-  path: StepPath.optional(),
-  status: listOf(z.enum(STEP_STATUSES), STEP_STATUSES.length).optional(),
+  path: StepPath.optional().meta({
+    description: "as `ship`, `ship[3]` or `checkout.card.charge`: itself and what is inside it",
+  }),
+  status: listOf(z.enum(STEP_STATUSES), STEP_STATUSES.length)
+    .optional()
+    .meta({ description: "any of these, separated by commas" }),
   ...pageQueryFields,
 });
 export type ListStepsQuery = z.infer<typeof ListStepsQuery>;
@@ -88,15 +92,31 @@ export const StepPage = pageOf(StepExecutionView);
 export type StepPage = z.infer<typeof StepPage>;
 
 export const instanceFilterFields = {
-  ids: listOf(InstanceId, BOUNDS.filterIds).optional(),
-  status: listOf(z.enum(INSTANCE_STATUSES), INSTANCE_STATUSES.length).optional(),
-  workflowId: WorkflowId.optional(),
-  workflowVersion: z.coerce.number<string | number>().pipe(DefinitionVersion).optional(),
-  correlationId: Key.optional(),
-  tenantId: TenantId.optional(),
-  /** A step id, or a path. */
-  currentStep: StepPath.optional(),
-  waitingFor: z.string().min(1).max(BOUNDS.pattern).optional(),
+  ids: listOf(InstanceId, BOUNDS.filterIds)
+    .optional()
+    .meta({ description: "ids of instances, separated by commas" }),
+  status: listOf(z.enum(INSTANCE_STATUSES), INSTANCE_STATUSES.length)
+    .optional()
+    .meta({ description: "any of these, separated by commas" }),
+  workflowId: WorkflowId.optional().meta({ description: "of this workflow" }),
+  workflowVersion: z.coerce
+    .number<string | number>()
+    .pipe(DefinitionVersion)
+    .optional()
+    .meta({ description: "of this version of it" }),
+  correlationId: Key.optional().meta({ description: "with this correlation id" }),
+  tenantId: TenantId.optional().meta({
+    description: "the caller's own: the list never holds those of another",
+  }),
+  currentStep: StepPath.optional().meta({
+    description: "that are at this step now: its id, or its path inside a branch or an item",
+  }),
+  waitingFor: z
+    .string()
+    .min(1)
+    .max(BOUNDS.pattern)
+    .optional()
+    .meta({ description: "with an open wait for this event pattern" }),
   createdAfter: Timestamp.optional(),
   createdBefore: Timestamp.optional(),
   updatedAfter: Timestamp.optional(),
@@ -109,7 +129,10 @@ export const instanceFilterFields = {
  */
 export const ListInstancesQuery = strict("an instance query", {
   ...instanceFilterFields,
-  order: z.enum(INSTANCE_ORDERS).optional(),
+  order: z
+    .enum(INSTANCE_ORDERS)
+    .optional()
+    .meta({ description: "a minus: the latest first; -createdAt where none is given" }),
   ...pageQueryFields,
 });
 export type ListInstancesQuery = z.infer<typeof ListInstancesQuery>;

@@ -35,7 +35,9 @@ const figures = {
   retries: z.int().meta({ description: "attempts of steps beyond the first" }),
 } as const;
 
-export const StatsQuery = strict("a stats query", { workflowId: WorkflowId.optional() });
+export const StatsQuery = strict("a stats query", {
+  workflowId: WorkflowId.optional().meta({ description: "of this workflow alone" }),
+});
 export type StatsQuery = z.infer<typeof StatsQuery>;
 
 export const StatsView = z

@@ -182,23 +182,38 @@ export const SchedulePage = pageOf(ScheduleView);
 export type SchedulePage = z.infer<typeof SchedulePage>;
 
 export const ListSchedulesQuery = strict("a schedule query", {
-  status: z.enum(SCHEDULE_STATUSES).optional(),
-  targetType: z.enum(SCHEDULE_TARGETS).optional(),
-  targetId: z.string().min(1).max(BOUNDS.id).optional(),
+  status: z.enum(SCHEDULE_STATUSES).optional().meta({ description: "with this status" }),
+  targetType: z
+    .enum(SCHEDULE_TARGETS)
+    .optional()
+    .meta({ description: "that start a workflow, or a task" }),
+  targetId: z
+    .string()
+    .min(1)
+    .max(BOUNDS.id)
+    .optional()
+    .meta({ description: "that start the workflow or task of this id" }),
   ...pageQueryFields,
 });
 export type ListSchedulesQuery = z.infer<typeof ListSchedulesQuery>;
 
 export const ListScheduleRunsQuery = strict("a query for runs", {
-  status: z.enum(SCHEDULE_RUN_STATUSES).optional(),
+  status: z.enum(SCHEDULE_RUN_STATUSES).optional().meta({ description: "with this status" }),
   ...pageQueryFields,
 });
 export type ListScheduleRunsQuery = z.infer<typeof ListScheduleRunsQuery>;
 
 export const NextTicksQuery = strict("a query for ticks", {
-  count: z.coerce.number<string | number>().int().min(1).max(BOUNDS.ticks).optional(),
-  /** Default: now. */
-  after: Timestamp.optional(),
+  count: z.coerce
+    .number<string | number>()
+    .int()
+    .min(1)
+    .max(BOUNDS.ticks)
+    .optional()
+    .meta({ description: "how many ticks" }),
+  after: Timestamp.optional().meta({
+    description: "ticks after this time; now where it is not given",
+  }),
 });
 export type NextTicksQuery = z.infer<typeof NextTicksQuery>;
 

@@ -7,7 +7,13 @@ import { InstanceId, Timestamp } from "./text.ts";
 
 /** `GET /v1/instances/{id}/state`; the latest version where none is named. */
 export const StateQuery = strict("a state query", {
-  version: z.coerce.number<string | number>().int().min(1).max(2_147_483_647).optional(),
+  version: z.coerce
+    .number<string | number>()
+    .int()
+    .min(1)
+    .max(2_147_483_647)
+    .optional()
+    .meta({ description: "of the instance; the latest where none is given" }),
 });
 export type StateQuery = z.infer<typeof StateQuery>;
 

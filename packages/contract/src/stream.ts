@@ -15,10 +15,14 @@ const StreamType = z
   });
 
 export const StreamQuery = strict("a query of a stream", {
-  /** As the header `Last-Event-ID`, for those who cannot send one; the header comes first. `0`: the beginning. */
-  lastEventId: z.string().min(1).max(BOUNDS.cursor).optional(),
-  /** Which events are sent, as `workflow.completed,workflow.step.*`; default: all. */
-  types: listOf(StreamType, 20).optional(),
+  lastEventId: z.string().min(1).max(BOUNDS.cursor).optional().meta({
+    description:
+      "as the header `Last-Event-ID`, for those who cannot send one; the header comes first; `0`: the beginning",
+  }),
+  types: listOf(StreamType, 20).optional().meta({
+    description:
+      "which events are sent, as `workflow.completed,workflow.step.*`; all where none is given",
+  }),
 });
 export type StreamQuery = z.infer<typeof StreamQuery>;
 

@@ -11,7 +11,7 @@ import { callerOf, etagOf, ifMatchOf, isKnown } from "../headers.ts";
 import type { ApiContext } from "../runtime.ts";
 import { NoQuery } from "../validation.ts";
 
-const CalendarPath = z.object({ id: CalendarId });
+const CalendarPath = z.object({ id: CalendarId.meta({ description: "of the calendar" }) });
 /** The path says it. */
 const CalendarOfPath = CalendarDocument.partial({ id: true }).meta({ id: "CalendarOfPath" });
 

@@ -3,7 +3,6 @@ import {
   BulkRequest,
   CancelRequest,
   type ErrorCode,
-  InstanceId,
   InstanceView,
   PatchRequest,
   PauseRequest,
@@ -12,16 +11,15 @@ import {
   RetryRequest,
 } from "@millrace/contract";
 import type { FastifyPluginAsyncZod } from "fastify-type-provider-zod";
-import * as z from "zod";
 import { problemOf } from "../error-handler.ts";
 import { ApiError } from "../errors.ts";
 import { callerOf, etagOf, ifMatchOf } from "../headers.ts";
+import { InstancePath } from "../instance-path.ts";
 import type { ApiContext } from "../runtime.ts";
 import { NoQuery } from "../validation.ts";
 
 /** What operators do to one instance. */
 
-const InstancePath = z.object({ id: InstanceId });
 const common = {
   tags: ["instances"],
   params: InstancePath,

@@ -11,7 +11,7 @@ import { callerOf } from "../headers.ts";
 import type { ApiContext } from "../runtime.ts";
 import { NoQuery } from "../validation.ts";
 
-const DeadLetterPath = z.object({ id: DeadLetterId });
+const DeadLetterPath = z.object({ id: DeadLetterId.meta({ description: "of the dead letter" }) });
 const tags = ["dead letters"];
 
 const listSchema = {

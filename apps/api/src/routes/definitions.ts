@@ -19,11 +19,14 @@ import { callerOf } from "../headers.ts";
 import { faultsOfBody } from "../json-door.ts";
 import { NoQuery } from "../validation.ts";
 
-const DefinitionPath = z.object({ id: DefinitionId });
+const DefinitionPath = z.object({ id: DefinitionId.meta({ description: "of the workflow" }) });
 /** Read, not written: also the reserved definition of a task. */
-const KnownPath = z.object({ id: WorkflowId });
+const KnownPath = z.object({ id: WorkflowId.meta({ description: "of the workflow" }) });
 const VersionPath = KnownPath.extend({
-  version: z.coerce.number<string>().pipe(DefinitionVersion),
+  version: z.coerce
+    .number<string>()
+    .pipe(DefinitionVersion)
+    .meta({ description: "of the definition, from 1" }),
 });
 
 const common = { tags: ["definitions"], querystring: NoQuery };

@@ -2,20 +2,18 @@ import {
   CompensationPlanQuery,
   CompensationPlanView,
   ConsistencyView,
-  InstanceId,
   StateAtView,
   StateQuery,
   WhyView,
 } from "@millrace/contract";
 import type { FastifyPluginAsyncZod } from "fastify-type-provider-zod";
-import * as z from "zod";
 import { callerOf } from "../headers.ts";
+import { InstancePath } from "../instance-path.ts";
 import type { ApiContext } from "../runtime.ts";
 import { NoQuery } from "../validation.ts";
 
 /** What can be asked about one instance, beside what it is. Nothing here changes anything. */
 
-const InstancePath = z.object({ id: InstanceId });
 const tags = ["instances"];
 const errors = ["INSTANCE_NOT_FOUND"] as const;
 

@@ -4,7 +4,6 @@ import {
   GetInstanceQuery,
   HistoryPage,
   HistoryQuery,
-  InstanceId,
   InstancePage,
   InstanceView,
   jsonFaults,
@@ -20,6 +19,7 @@ import {
 } from "@millrace/contract";
 import type { FastifyPluginAsyncZod } from "fastify-type-provider-zod";
 import * as z from "zod";
+import { InstancePath } from "../instance-path.ts";
 import type { ApiContext } from "../runtime.ts";
 import { answerBatch } from "../batch.ts";
 import { ApiError } from "../errors.ts";
@@ -29,7 +29,6 @@ import { faultsOfJson } from "../json-door.ts";
 import { watchAnswers } from "../open-answers.ts";
 import { NoQuery, parsePart, refusal } from "../validation.ts";
 
-const InstancePath = z.object({ id: InstanceId });
 const tags = ["instances"];
 
 const startSchema = {

@@ -46,7 +46,10 @@ const queuesSchema = {
   response: { 200: QueueList },
 };
 
-const one = { ...common, params: z.object({ name: QueueName }) };
+const one = {
+  ...common,
+  params: z.object({ name: QueueName.meta({ description: "of the queue" }) }),
+};
 const pauseQueueSchema = {
   ...one,
   operationId: "pauseQueue",

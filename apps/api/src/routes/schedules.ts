@@ -20,7 +20,7 @@ import { callerOf, etagOf, idempotencyKeyOf, ifMatchOf } from "../headers.ts";
 import type { ApiContext } from "../runtime.ts";
 import { NoQuery } from "../validation.ts";
 
-const SchedulePath = z.object({ id: ScheduleId });
+const SchedulePath = z.object({ id: ScheduleId.meta({ description: "of the schedule" }) });
 const common = { tags: ["schedules"], querystring: NoQuery };
 const one = { ...common, params: SchedulePath };
 

@@ -1,13 +1,12 @@
-import { InstanceId, StreamEvent, StreamQuery } from "@millrace/contract";
+import { StreamEvent, StreamQuery } from "@millrace/contract";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import type { FastifyPluginAsyncZod } from "fastify-type-provider-zod";
 import * as z from "zod";
 import { callerOf, lastEventIdOf } from "../headers.ts";
+import { InstancePath } from "../instance-path.ts";
 import type { ApiContext, FollowRequest, Stream } from "../runtime.ts";
 import { watchAnswers } from "../open-answers.ts";
 import { SSE_MEDIA_TYPE, sseOf } from "../sse.ts";
-
-const InstancePath = z.object({ id: InstanceId });
 
 const instanceSchema = {
   tags: ["instances"],
