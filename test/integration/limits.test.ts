@@ -219,6 +219,46 @@ test("who is first is said by the queue, a patch moves along in it, a pause leav
   expect(at.most).toBe(3);
 });
 
+test("one that is promoted goes before all others, whatever the order of the queue, and the history says who did it", async () => {
+  await register("promotion", { concurrency: { limit: 1 }, steps: [occupy("a")] });
+  at.isHeld = true;
+  const blocker = await start("promotion");
+  await working(blocker);
+  const [high, low, last] = [
+    await start("promotion", {}, { priority: 9 }),
+    await start("promotion", {}, { priority: -9 }),
+    await start("promotion"),
+  ];
+
+  const promote = (id: string, more: object = {}, headers: Record<string, string> = {}) =>
+    api.call("POST", `/v1/instances/${id}/promote`, more, headers);
+  const { version } = await get(low);
+  const stale = await promote(low, {}, { "if-match": `"${version + 1}"` });
+  const who = { requestedBy: "ada", reason: "it is late" };
+  const promoted = await promote(low, who, { "if-match": `"${version}"` });
+  expect([stale.status, promoted.status]).toEqual([412, 202]);
+  expect(promoted.headers.get("etag")).toBe(`"${version + 1}"`);
+  expect(await placesOf(high, low, last)).toEqual([2, 1, 3]);
+  await promote(last);
+  expect(await placesOf(high, low, last)).toEqual([3, 2, 1]);
+  await verb(last, "pause");
+  expect((await promote(last)).body).toMatchObject({ status: 409, code: "STATUS_CONFLICT" });
+  await verb(last, "resume");
+  expect(await placesOf(high, low, last)).toEqual([3, 2, 1]);
+  expect((await promote(blocker)).status).toBe(409);
+
+  at.now.delete(blocker);
+  await working(last);
+  const { body } = await api.call("GET", `/v1/instances/${low}/history`);
+  expect(body.items).toContainEqual(
+    expect.objectContaining({
+      type: "workflow.promoted",
+      actor: "ada",
+      data: { reason: "it is late" },
+    }),
+  );
+});
+
 test("beyond maxQueued a start is refused with 429, alone and among others, and never too early or too late", async () => {
   await register("short", { concurrency: { limit: 1, maxQueued: 2 }, steps: [occupy("a")] });
   at.isHeld = true;

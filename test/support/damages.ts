@@ -247,6 +247,7 @@ export const damages: readonly Damage[] = [
   child("a child was started yesterday", "started_at = started_at - interval '1 day'"),
   slot("the place in the queue is by another priority", "priority = 9"),
   slot("the place in the queue is by a deadline that there is none", "deadline = now()"),
+  slot("the place in the queue is that of one that was promoted", "promoted_at = now()"),
   slot("the place in the queue is from next year on", "wanted_at = now() + interval '1 year'"),
   {
     name: "the input of a step is another",

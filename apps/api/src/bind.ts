@@ -18,6 +18,7 @@ import {
   publishEvents,
   registerDefinition,
   repairInstance,
+  promoteInstance,
   resumeInstance,
   retryInstance,
   type Services,
@@ -160,6 +161,7 @@ export function bindRuntime(services: Services): Runtime {
     pauseInstance: verb(pauseInstance),
     patchInstance: verb(patchInstance),
     retryInstance: verb(retryInstance),
+    promoteInstance: verb(promoteInstance),
     resumeInstance: verb(resumeInstance),
     planCompensation: (caller, id, reason) =>
       forOwner(services, caller, id, async (owner) =>

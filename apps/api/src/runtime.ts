@@ -31,6 +31,7 @@ import type {
   NextTicksQuery,
   PatchRequest,
   PauseRequest,
+  PromoteRequest,
   PublishEventAnswer,
   PublishEventRequest,
   QueueList,
@@ -163,6 +164,13 @@ export interface Runtime extends ScheduleCalls {
     caller: Caller,
     id: string,
     request: RetryRequest,
+    ifMatch?: number,
+  ): Promise<InstanceView>;
+  /** @param ifMatch The version that the caller has read. */
+  promoteInstance(
+    caller: Caller,
+    id: string,
+    request: PromoteRequest,
     ifMatch?: number,
   ): Promise<InstanceView>;
   /** @param ifMatch The version that the caller has read. */

@@ -210,7 +210,7 @@ test.each([
     400,
     "INVALID_HEADER",
   ],
-  ["POST", `/v1/instances/${ID}/promote`, JSON_TYPE, "{}", 501, "NOT_SUPPORTED"],
+  ["POST", "/v1/limits", JSON_TYPE, "{}", 501, "NOT_SUPPORTED"],
   [
     "POST",
     "/v1/events",

@@ -56,6 +56,7 @@ export async function createFakeApp(overrides: Partial<Runtime> = {}): Promise<F
     pauseInstance: note("pauseInstance", () => view({ status: "PAUSED", version: 8 })),
     patchInstance: note("patchInstance", () => view({ version: 8 })),
     retryInstance: note("retryInstance", () => view({ version: 9 })),
+    promoteInstance: note("promoteInstance", () => view({ version: 9 })),
     resumeInstance: note("resumeInstance", () => view({ version: 9 })),
     planCompensation: note("planCompensation", () => plan),
     readState: note("readState", () => stateAt),

@@ -57,6 +57,7 @@ function read({
       slot: null,
       slotRequests: 0,
       slotWantedAt: null,
+      slotPromotedAt: null,
       failedAt: null,
       ...snapshot,
     },

@@ -17,6 +17,7 @@ import {
   type ListStepsQuery,
   type PatchRequest,
   type PauseRequest,
+  type PromoteRequest,
   type RepairView,
   type ResumeRequest,
   type RetryRequest,
@@ -172,6 +173,10 @@ export function instanceCalls(send: Transport, follow: Follow) {
 
     retry: (id: string, request: RetryRequest = {}, options: ChangeOptions = {}) =>
       change("POST", `${pathOf(id)}/retry`, request, options),
+
+    /** To the head of the queues in which it waits for a slot. */
+    promote: (id: string, request: PromoteRequest = {}, options: ChangeOptions = {}) =>
+      change("POST", `${pathOf(id)}/promote`, request, options),
 
     /** JSON merge patch; the API insists on the version that the caller has read. */
     patch: (

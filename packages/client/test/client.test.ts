@@ -121,6 +121,7 @@ describe("calls", () => {
     await client.instances.start({ workflowId: "w", input: { a: 1 } }, { idempotencyKey: "k" });
     await client.instances.cancel("i-1", { reason: "no more" }, { ifMatch: 4 });
     await client.instances.resume("i-1");
+    await client.instances.promote("i-1", { reason: "late" }, { ifMatch: 4 });
     await client.instances.patch("i-1", { state: { variables: { a: null } } }, { ifMatch: 4 });
 
     expect(received).toMatchObject([
@@ -135,6 +136,11 @@ describe("calls", () => {
         body: { reason: "no more" },
       },
       { url: "/v1/instances/i-1/resume", body: {} },
+      {
+        url: "/v1/instances/i-1/promote",
+        headers: { "if-match": '"4"' },
+        body: { reason: "late" },
+      },
       { method: "PATCH", url: "/v1/instances/i-1", body: { state: { variables: { a: null } } } },
     ]);
     expect(received[2]?.headers["if-match"]).toBeUndefined();

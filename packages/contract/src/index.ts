@@ -162,6 +162,7 @@ export {
   ListStepsQuery,
   PatchRequest,
   PauseRequest,
+  PromoteRequest,
   ResumeRequest,
   RetryRequest,
   StartBatchAnswer,

@@ -163,6 +163,9 @@ export type PauseRequest = z.infer<typeof PauseRequest>;
 export const ResumeRequest = strict("a resume request", whoAndWhy);
 export type ResumeRequest = z.infer<typeof ResumeRequest>;
 
+export const PromoteRequest = strict("a promotion", whoAndWhy);
+export type PromoteRequest = z.infer<typeof PromoteRequest>;
+
 export const RetryRequest = strict("a retry request", {
   /** Of the definition's own list. Default: where it failed. */
   fromStepId: StepId.optional(),

@@ -212,6 +212,16 @@ export class StatusConflictError extends MillraceError {
   }
 }
 
+export class NotQueuedError extends MillraceError {
+  override readonly name = "NotQueuedError";
+  readonly code = "STATUS_CONFLICT";
+  constructor(instanceId: string, status: string) {
+    super(
+      `instance ${instanceId} is ${status} and waits for no slot under a limit, so it cannot be promoted`,
+    );
+  }
+}
+
 export class RetryRefusedError extends MillraceError {
   override readonly name = "RetryRefusedError";
   readonly code = "STATUS_CONFLICT";

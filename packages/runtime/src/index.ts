@@ -9,6 +9,7 @@ export { cancelInstance } from "./instances/cancel-instance.ts";
 export type { CancelBody } from "./instances/cancel-instance.ts";
 export { pauseQueue, resumeQueue } from "./queues/pause-queue.ts";
 export { pauseInstance, resumeInstance } from "./instances/pause-instance.ts";
+export { promoteInstance } from "./instances/promote-instance.ts";
 export type { PauseBody, ResumeBody } from "./instances/pause-instance.ts";
 export { patchInstance } from "./instances/patch-instance.ts";
 export type { PatchBody } from "./instances/patch-instance.ts";

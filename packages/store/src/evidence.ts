@@ -126,6 +126,7 @@ interface InstanceFacts extends InstanceRow {
   readonly slot_priority: number | null;
   readonly slot_deadline: Date | null;
   readonly slot_wanted_at: Date | null;
+  readonly slot_promoted_at: Date | null;
   readonly slot_has_run: boolean | null;
   readonly slot_look_at: Date | null;
   readonly foreign_limits: readonly string[] | null;
@@ -136,8 +137,17 @@ function slotOf(row: InstanceFacts): SlotEvidence | null {
   const { slot_status: status, slot_request: request, slot_priority: priority } = row;
   const { slot_deadline: deadline, slot_wanted_at: wantedAt } = row;
   if (status === null || request === null || priority === null || wantedAt === null) return null;
-  const { slot_has_run: hasRun, slot_look_at: lookAt } = row;
-  return { status, request, priority, deadline, wantedAt, hasRun: hasRun === true, lookAt };
+  const { slot_has_run: hasRun, slot_look_at: lookAt, slot_promoted_at: promotedAt } = row;
+  return {
+    status,
+    request,
+    priority,
+    deadline,
+    wantedAt,
+    promotedAt,
+    hasRun: hasRun === true,
+    lookAt,
+  };
 }
 
 /** Plan: one descent of the primary key for each limit of the tenant, however many wait there. */
@@ -175,6 +185,7 @@ const instance = prepared(
     i.status_at, i.updated_at, i.deadline, ${isForeignTime("i.deadline")} as is_deadline_foreign,
     i.metadata, t.status as slot_status, t.request as slot_request,
     t.priority as slot_priority, t.deadline as slot_deadline, t.wanted_at as slot_wanted_at,
+    nullif(t.promoted_at, '-infinity') as slot_promoted_at,
     t.has_run as slot_has_run, t.look_at as slot_look_at,
     (${foreignLimits}) as foreign_limits,
     coalesce(i.given = ${givenHash("i", "i.parent is not null")}, true) as is_as_given

@@ -75,9 +75,9 @@ const grantColumns =
 
 /** Those that have run before come first; each order has its index. */
 const orders: Readonly<Record<QueueOrder, string>> = {
-  FIFO: "has_run desc, wanted_at, instance_id",
-  PRIORITY: "has_run desc, priority desc, wanted_at, instance_id",
-  DEADLINE: "has_run desc, deadline, priority desc, wanted_at, instance_id",
+  FIFO: "has_run desc, promoted_at desc, wanted_at, instance_id",
+  PRIORITY: "has_run desc, promoted_at desc, priority desc, wanted_at, instance_id",
+  DEADLINE: "has_run desc, promoted_at desc, deadline, priority desc, wanted_at, instance_id",
 };
 
 const grants: Readonly<Record<QueueOrder, string>> = {
@@ -267,11 +267,14 @@ export async function queuePlace(
  * Whether `l` is admitted before `m`: as `orders`, the sides changed where the greater comes first.
  */
 const isBefore: Readonly<Record<QueueOrder, string>> = {
-  FIFO: "(m.has_run, l.wanted_at, l.instance_id) < (l.has_run, m.wanted_at, m.instance_id)",
-  PRIORITY: `(m.has_run, m.priority, l.wanted_at, l.instance_id)
-    < (l.has_run, l.priority, m.wanted_at, m.instance_id)`,
-  DEADLINE: `(m.has_run, coalesce(l.deadline, 'infinity'), m.priority, l.wanted_at, l.instance_id)
-    < (l.has_run, coalesce(m.deadline, 'infinity'), l.priority, m.wanted_at, m.instance_id)`,
+  FIFO: `(m.has_run, m.promoted_at, l.wanted_at, l.instance_id)
+    < (l.has_run, l.promoted_at, m.wanted_at, m.instance_id)`,
+  PRIORITY: `(m.has_run, m.promoted_at, m.priority, l.wanted_at, l.instance_id)
+    < (l.has_run, l.promoted_at, l.priority, m.wanted_at, m.instance_id)`,
+  DEADLINE: `(m.has_run, m.promoted_at, coalesce(l.deadline, 'infinity'), m.priority, l.wanted_at,
+      l.instance_id)
+    < (l.has_run, l.promoted_at, coalesce(m.deadline, 'infinity'), l.priority, m.wanted_at,
+      m.instance_id)`,
 };
 
 const places: Readonly<Record<QueueOrder, string>> = {

@@ -235,6 +235,7 @@ export interface LimitSlotsTable {
   readonly wanted_at: Time;
   readonly granted_at: OptionalTime;
   readonly look_at: OptionalTime;
+  readonly promoted_at: GeneratedTime;
 }
 
 export interface HistoryTable {

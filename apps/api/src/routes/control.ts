@@ -6,6 +6,7 @@ import {
   InstanceView,
   PatchRequest,
   PauseRequest,
+  PromoteRequest,
   RepairView,
   ResumeRequest,
   RetryRequest,
@@ -66,6 +67,15 @@ const retrySchema = {
   description:
     "From where it failed, or from a step of the definition's own list; what was completed stays. A PARALLEL or MAP in which a step failed runs again as a whole. One that is paused because retries are spent has another round of them.",
   body: RetryRequest.optional(),
+};
+
+const promoteSchema = {
+  ...common,
+  operationId: "promoteInstance",
+  summary: "Put an instance that waits for a slot first in line",
+  description:
+    "To the head of the queues for slots in which it waits: before all that have not run either, whatever the order of the queue, and those included that were promoted before it. Those that have run before stay before those that have not. It is 409 where the instance waits for no slot.",
+  body: PromoteRequest.optional(),
 };
 
 const patchSchema = {
@@ -164,6 +174,18 @@ export const controlRoutes: FastifyPluginAsyncZod<ApiContext> = async (app, { ru
     const instance = await runtime.resumeInstance(caller, id, body, ifMatchOf(request));
     return reply.code(202).header("etag", etagOf(instance)).send(instance);
   });
+
+  app.post(
+    "/v1/instances/:id/promote",
+    { schema: promoteSchema, config },
+    async (request, reply) => {
+      const body = request.body ?? {};
+      const caller = callerOf(request, { actor: body.requestedBy });
+      const { id } = request.params;
+      const instance = await runtime.promoteInstance(caller, id, body, ifMatchOf(request));
+      return reply.code(202).header("etag", etagOf(instance)).send(instance);
+    },
+  );
 
   app.post(
     "/v1/instances/:id/repair",

@@ -10,14 +10,8 @@ const CHANGE: HTTPMethods[] = ["GET", "PUT", "PATCH", "DELETE"];
  * slip in the path, and are not in the OpenAPI document.
  */
 const PLANNED: readonly { readonly url: string; readonly methods: HTTPMethods[] }[] = [
-  ...["promote"].map((verb) => ({
-    url: `/v1/instances/:id/${verb}`,
-    methods: DO,
-  })),
-  ...["limits"].flatMap((name) => [
-    { url: `/v1/${name}`, methods: [...READ, ...DO] },
-    { url: `/v1/${name}/:id`, methods: CHANGE },
-  ]),
+  { url: "/v1/limits", methods: [...READ, ...DO] },
+  { url: "/v1/limits/:id", methods: CHANGE },
 ];
 
 export async function plannedRoutes(app: FastifyInstance): Promise<void> {

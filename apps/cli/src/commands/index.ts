@@ -17,6 +17,7 @@ const LOADERS: Readonly<Record<string, () => Promise<Command>>> = {
   why: async () => (await import("./why.ts")).why,
   plan: async () => (await import("./plan.ts")).plan,
   pause: async () => (await import("./pause.ts")).pause,
+  promote: async () => (await import("./promote.ts")).promote,
   resume: async () => (await import("./resume.ts")).resume,
   retry: async () => (await import("./retry.ts")).retry,
   cancel: async () => (await import("./cancel.ts")).cancel,

@@ -59,7 +59,7 @@ function isUntold({ lookAt }: SlotEvidence, now: Date): boolean {
 /** By which the queue is ordered. */
 function queueFault(
   stored: SlotEvidence,
-  { priority, slotWantedAt, status }: Snapshot,
+  { priority, slotWantedAt, slotPromotedAt, status }: Snapshot,
   deadline: Date | null | undefined,
   now: Date,
 ): string | undefined {
@@ -70,6 +70,11 @@ function queueFault(
   if (stored.priority !== priority) return `priority ${stored.priority}, not ${priority}`;
   if (deadline !== undefined && stored.deadline?.getTime() !== deadline?.getTime()) {
     return "another deadline";
+  }
+  if ((stored.promotedAt?.toISOString() ?? null) !== slotPromotedAt) {
+    return slotPromotedAt === null
+      ? "a promotion that there was none of"
+      : "another time than that of its promotion";
   }
   const wanted = stored.wantedAt.getTime();
   const since = slotWantedAt === null ? 0 : new Date(slotWantedAt).getTime();

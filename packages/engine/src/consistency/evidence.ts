@@ -198,6 +198,8 @@ export interface SlotEvidence {
   readonly priority: number;
   readonly deadline: Date | null;
   readonly wantedAt: Date;
+  /** Null: nobody has put it at the head. */
+  readonly promotedAt: Date | null;
   /** Those that have run before come first. */
   readonly hasRun: boolean;
   /** Of one that is granted: when it is looked at whether its instance knows; null: never. */

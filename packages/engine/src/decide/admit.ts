@@ -1,5 +1,6 @@
 import type { Signal } from "../state/signal.ts";
 import { removeLive } from "./live-executions.ts";
+import { leaveQueue } from "./slot.ts";
 import { begin } from "./start.ts";
 import { changeStatus, move, note } from "./turn.ts";
 import type { Turn } from "./turn.ts";
@@ -9,7 +10,7 @@ export function admit(turn: Turn, { request }: Extract<Signal, { kind: "admitted
   const { state } = turn;
   if (state.slot !== "WANTED" || request !== state.slotRequests) return;
   state.slot = "HELD";
-  state.slotWantedAt = null;
+  leaveQueue(state);
   note(turn, { type: "workflow.admitted" });
   if (state.status === "CREATED") {
     begin(turn);

@@ -17,6 +17,7 @@ import { refreshKeys } from "./listen.ts";
 import { liveExecution } from "./live-executions.ts";
 import { patchVariables } from "./patch.ts";
 import { isHeld, requestPause, requestResume } from "./pause.ts";
+import { promote } from "./promote.ts";
 import { MissingReads } from "./read-rows.ts";
 import { requestRetry } from "./reopen.ts";
 import { schedule, start } from "./start.ts";
@@ -138,6 +139,8 @@ function apply(turn: Turn, signal: Signal): void {
       return requestPause(turn, signal);
     case "variablesPatched":
       return patchVariables(turn, signal);
+    case "promoteRequested":
+      return promote(turn, signal);
     case "retryRequested":
       return requestRetry(turn, signal);
     case "resumeRequested":

@@ -42,13 +42,18 @@ export function updateSlot(turn: Turn, since: string | undefined): void {
   const exists = before.version > 0 || entries.length > 0;
   if (!exists || !canRun(state)) {
     state.slot = null;
-    if (state.status !== "PAUSED") state.slotWantedAt = null;
+    if (state.status !== "PAUSED") leaveQueue(state);
   } else if (state.slot === null) {
     state.slot = "WANTED";
     state.slotRequests += 1;
     state.slotWantedAt ??= since ?? turn.now.toISOString();
     note(turn, { type: "workflow.queued" });
   }
+}
+
+export function leaveQueue(state: Turn["state"]): void {
+  state.slotWantedAt = null;
+  state.slotPromotedAt = null;
 }
 
 /** What its slot must be between any two decisions. */

@@ -56,6 +56,7 @@ export function createSnapshot(definition: Definition, instance: NewInstance): S
     slot: null,
     slotRequests: 0,
     slotWantedAt: null,
+    slotPromotedAt: null,
     failedAt: null,
     live: {},
     iterations: {},

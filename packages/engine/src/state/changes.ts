@@ -75,6 +75,7 @@ export function blankSnapshot(identity: Identity): Snapshot {
     slot: null,
     slotRequests: 0,
     slotWantedAt: null,
+    slotPromotedAt: null,
     failedAt: null,
   };
 }
@@ -116,6 +117,7 @@ export interface Changes {
   readonly slot?: Snapshot["slot"];
   readonly slotRequests?: number;
   readonly slotWantedAt?: string | null;
+  readonly slotPromotedAt?: string | null;
   readonly failedAt?: string | null;
 }
 
@@ -172,6 +174,7 @@ const isPlain: Readonly<Record<PlainField, true>> = {
   slot: true,
   slotRequests: true,
   slotWantedAt: true,
+  slotPromotedAt: true,
   failedAt: true,
 };
 

@@ -43,6 +43,7 @@ type Frontier = Pick<
   | "slot"
   | "slotRequests"
   | "slotWantedAt"
+  | "slotPromotedAt"
   | "failedAt"
 >;
 
@@ -101,6 +102,7 @@ interface StoredFrontier {
   readonly slot?: NonNullable<Snapshot["slot"]>;
   readonly slotRequests?: number;
   readonly slotWantedAt?: string;
+  readonly slotPromotedAt?: string;
   readonly failedAt?: string;
 }
 
@@ -127,6 +129,7 @@ const frontierFields: Readonly<Record<keyof StoredFrontier, true>> = {
   slot: true,
   slotRequests: true,
   slotWantedAt: true,
+  slotPromotedAt: true,
   failedAt: true,
 };
 
@@ -164,7 +167,7 @@ export function encodeFrontier(snapshot: Snapshot): StoredFrontier {
   const { live, iterations, completions, entered, lastOutput } = snapshot;
   const { completedSteps, countedSteps, begunItems } = snapshot;
   const { uncertain, timers, triggerKeys, pause, interventions, reopened, failedAt } = snapshot;
-  const { slot, slotRequests, slotWantedAt } = snapshot;
+  const { slot, slotRequests, slotWantedAt, slotPromotedAt } = snapshot;
   const stored: Mutable<StoredFrontier> = { ...snapshot.others, format: formatOf(snapshot) };
   if (!isEmpty(live)) stored.live = mapValues(live, storeLive);
   if (!isEmpty(iterations)) stored.iterations = iterations;
@@ -183,6 +186,7 @@ export function encodeFrontier(snapshot: Snapshot): StoredFrontier {
   if (slot !== null) stored.slot = slot;
   if (slotRequests !== 0) stored.slotRequests = slotRequests;
   if (slotWantedAt !== null) stored.slotWantedAt = slotWantedAt;
+  if (slotPromotedAt !== null) stored.slotPromotedAt = slotPromotedAt;
   if (failedAt !== null) stored.failedAt = failedAt;
   return stored;
 }
@@ -240,6 +244,7 @@ export function decodeSnapshot(columns: StoredSnapshot): Snapshot {
     slot: stored.slot ?? null,
     slotRequests: stored.slotRequests ?? 0,
     slotWantedAt: stored.slotWantedAt ?? null,
+    slotPromotedAt: stored.slotPromotedAt ?? null,
     failedAt: stored.failedAt ?? null,
     ...(others !== undefined && { others }),
   };

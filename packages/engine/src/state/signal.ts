@@ -142,6 +142,8 @@ export type Signal =
       /** What is changed beside the snapshot, for the history. */
       readonly others: JsonObject;
     } & Intervention)
+  /** To the head of the queues for slots in which it waits. */
+  | ({ readonly kind: "promoteRequested" } & Intervention)
   | ({
       readonly kind: "retryRequested";
       /** Of the definition's own list; null: where it failed. */

@@ -217,6 +217,8 @@ export interface Snapshot {
    * back to its place in the queue.
    */
   readonly slotWantedAt: string | null;
+  /** When it was last put at the head of the queue, ISO 8601; kept as long as `slotWantedAt`. */
+  readonly slotPromotedAt: string | null;
   /** Of a FAILED instance, the execution of the definition's own list at which it stood. */
   readonly failedAt: string | null;
   /** What a later release has written and this one does not know: kept as it is. */
@@ -289,6 +291,7 @@ export function copyOfSnapshot(snapshot: Snapshot): Mutable<Snapshot> {
     slot: snapshot.slot,
     slotRequests: snapshot.slotRequests,
     slotWantedAt: snapshot.slotWantedAt,
+    slotPromotedAt: snapshot.slotPromotedAt,
     failedAt: snapshot.failedAt,
   };
   if (snapshot.others !== undefined) copy.others = snapshot.others;

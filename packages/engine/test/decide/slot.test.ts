@@ -77,6 +77,30 @@ test("an admission of an earlier request, or a second one, changes nothing", () 
   expect(admit(simulation, 2).entries).toEqual([]);
 });
 
+test("a promotion counts once, as long as it waits for a slot, through a pause, and no longer", () => {
+  const simulation = simulate(around);
+  const promote = () => {
+    const intervention = simulation.snapshot.interventions + 1;
+    return simulation.send({ kind: "promoteRequested", intervention, ...who, reason: "late" });
+  };
+  simulation.start();
+
+  const { entries } = promote();
+  const { slotPromotedAt, interventions } = simulation.snapshot;
+  simulation.send({ kind: "promoteRequested", intervention: interventions, ...who });
+  pause(simulation);
+  expect(promote().entries).toEqual([]);
+  resume(simulation);
+
+  const data = { reason: "late" };
+  expect(entries).toEqual([{ type: "workflow.promoted", actor: "user:ada", data }]);
+  expect(slotPromotedAt).not.toBeNull();
+  expect(simulation.snapshot.slotPromotedAt).toBe(slotPromotedAt);
+  admit(simulation);
+  expect(simulation.snapshot.slotPromotedAt).toBeNull();
+  expect(promote().entries).toEqual([]);
+});
+
 test("while it waits it has no slot; its event is applied at once, and the task after it needs one", () => {
   const simulation = simulate(around);
   simulation.start();

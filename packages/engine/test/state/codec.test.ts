@@ -139,6 +139,7 @@ const snapshot: fc.Arbitrary<Snapshot> = fc.record({
   slot: fc.constantFrom(null, "WANTED", "HELD"),
   slotRequests: fc.nat(2),
   slotWantedAt: fc.option(fc.constant("2026-03-01T12:00:00.000Z")),
+  slotPromotedAt: fc.option(fc.constant("2026-03-01T12:30:00.000Z")),
   failedAt: fc.constantFrom(null, "a#2"),
   pause: fc.option(
     fc.record({

@@ -120,6 +120,7 @@ export function evidenceOf(
       priority: snapshot.priority,
       deadline: null,
       wantedAt: now,
+      promotedAt: snapshot.slotPromotedAt === null ? null : new Date(snapshot.slotPromotedAt),
     },
     hashOf,
   };

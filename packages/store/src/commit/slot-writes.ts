@@ -19,6 +19,8 @@ export interface SlotChange {
   readonly priority: number;
   /** Since when it has its place in the queue; null: from now on. */
   readonly wantedAt: Date | null;
+  /** When it was put at the head; null: it was not. */
+  readonly promotedAt: Date | null;
   /** Of a first commit; an instance that exists has its own. */
   readonly deadline: Date | null;
 }
@@ -44,6 +46,7 @@ export function slotChangesOf({
       hasRun: snapshot.status !== "CREATED",
       priority,
       wantedAt: since < at ? since : null,
+      promotedAt: snapshot.slotPromotedAt === null ? null : new Date(snapshot.slotPromotedAt),
       deadline: create?.deadline ?? null,
     },
   ];
@@ -58,7 +61,9 @@ function changeOf(before: Snapshot, after: Snapshot): SlotChange["kind"] | undef
   if (after.slot === null) return "giveUp";
   if (before.slot !== after.slot) return after.slot === "WANTED" ? "put" : "hold";
   if (before.slotRequests !== after.slotRequests) return "put";
-  return before.priority === after.priority ? undefined : "reorder";
+  const isInPlace =
+    before.priority === after.priority && before.slotPromotedAt === after.slotPromotedAt;
+  return isInPlace ? undefined : "reorder";
 }
 
 const none: readonly SlotChange[] = [];
@@ -82,17 +87,18 @@ export function slotWrites(parameters: Parameters): () => readonly string[] {
 function putSlots(from: From): string {
   return `put_slots as (
     insert into limit_slots (
-      tenant_id, limit_key, instance_id, status, request, has_run, priority, deadline, wanted_at)
+      tenant_id, limit_key, instance_id, status, request, has_run, priority, deadline, wanted_at,
+      promoted_at)
     select ${from.tenantId}, x.limit_key, ${from.instanceId}, x.status, x.request, x.has_run, x.priority,
       coalesce(x.deadline, (select i.deadline from workflow_instances i
         where i.tenant_id = ${from.tenantId} and i.id = ${from.instanceId})),
-      coalesce(x.wanted_at, statement_timestamp())
+      coalesce(x.wanted_at, statement_timestamp()), coalesce(x.promoted_at, '-infinity')
     from ${from("x")}
     where ${isWritten}
     on conflict (tenant_id, limit_key, instance_id) do update
     set status = excluded.status, request = excluded.request, has_run = excluded.has_run,
       priority = excluded.priority, deadline = excluded.deadline, wanted_at = excluded.wanted_at,
-      granted_at = null, look_at = null)`;
+      promoted_at = excluded.promoted_at, granted_at = null, look_at = null)`;
 }
 
 const place = {
@@ -107,11 +113,16 @@ const priority = {
   priority: { type: "integer", of: (change: SlotChange) => change.priority },
 } as const;
 
+const promotion = {
+  promoted_at: { type: "timestamptz", of: ({ promotedAt }: SlotChange) => promotedAt },
+} as const;
+
 const whole = ownedSource<SlotChange>({
   ...place,
   status: { type: "text", of: ({ status }) => status },
   ...request,
   ...priority,
+  ...promotion,
   has_run: { type: "boolean", of: ({ hasRun }) => hasRun },
   deadline: { type: "timestamptz", of: ({ deadline }) => deadline },
   wanted_at: { type: "timestamptz", of: ({ wantedAt }) => wantedAt },
@@ -135,11 +146,12 @@ const places = ownedSource<SlotChange>(place);
 
 function reorderSlots(from: From): string {
   return `reordered as (
-    update limit_slots l set priority = x.priority from ${from("x")}
+    update limit_slots l set priority = x.priority,
+      promoted_at = coalesce(x.promoted_at, '-infinity') from ${from("x")}
     where ${isWritten} and ${sameSlot(from)})`;
 }
 
-const ordered = ownedSource<SlotChange>({ ...place, ...priority });
+const ordered = ownedSource<SlotChange>({ ...place, ...priority, ...promotion });
 
 function sameSlot({ tenantId, instanceId }: From): string {
   return `l.tenant_id = ${tenantId} and l.limit_key = x.limit_key and l.instance_id = ${instanceId}`;
