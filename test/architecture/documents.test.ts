@@ -5,7 +5,7 @@ import { expect, test } from "vitest";
 const root = resolve(import.meta.dirname, "../..");
 const documents = [
   ...readdirSync(root).filter((name) => name.endsWith(".md")),
-  ...["docs", "examples"].flatMap((folder) =>
+  ...["docs", "examples", "infra"].flatMap((folder) =>
     readdirSync(join(root, folder), { recursive: true, encoding: "utf8" })
       .filter((path) => path.endsWith(".md"))
       .map((path) => join(folder, path)),
@@ -22,7 +22,7 @@ test.each(documents)("every link of %s leads somewhere", (document) => {
 });
 
 test.each(["README.md", "ARCHITECTURE.md"])("what %s names exists", (document) => {
-  const path = /`((?:packages|apps|examples|migrations|test|scripts|docs)\/[^`\s*<>]+)`/g;
+  const path = /`((?:packages|apps|examples|infra|migrations|test|scripts|docs)\/[^`\s*<>]+)`/g;
   const named = [...read(document).matchAll(path)].map(([, name = ""]) => name);
 
   expect(named.filter((name) => !existsSync(join(root, name)))).toEqual([]);
