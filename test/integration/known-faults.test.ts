@@ -12,7 +12,7 @@ import { expectConsistent } from "../support/consistent.ts";
 
 let installation: Installation;
 beforeAll(async () => {
-  installation = await openInstallation();
+  installation = await openInstallation({ env: { MILLRACE_HTTP_ALLOW: "localhost" } });
 });
 afterAll(async () => {
   try {
@@ -529,6 +529,32 @@ test("C68: a start or an event of 10 MB is refused at the door, and leaves nothi
   ).toEqual([413, 413]);
   expect((await instances.list({ workflowId: "c68_door" })).items).toEqual([]);
   expect(await installation.query("select from events where id = 'c68-large'")).toEqual([]);
+});
+
+test("C85: a worker calls a private address by the host that is allowed alone, and logs no header", async () => {
+  const input = { url: "${ input.url }", headers: { Authorization: "Bearer c85-secret" } };
+  const call = { type: "TASK" as const, taskId: "http.request", retry: { maxAttempts: 1 } };
+  await register({ id: "c85", steps: [{ ...call, stepId: "call", input }] });
+  const { port } = new URL(installation.ledger.url);
+  const run = async (url: string) => settled(await start({ workflowId: "c85", input: { url } }));
+
+  const urls = ["127.1", "[::ffff:127.0.0.1]", "localhost."].map(
+    (host) => `http://${host}:${port}/entries`,
+  );
+  const [refused, mapped, named] = await Promise.all(urls.map(run));
+
+  for (const each of [refused, mapped]) {
+    expect(each).toMatchObject({
+      status: "FAILED",
+      error: { kind: "TASK", type: "HttpAddressRefused", attempt: 1 },
+    });
+    expect(each?.error?.message).toContain("MILLRACE_HTTP_ALLOW");
+  }
+  expect(named).toMatchObject({
+    status: "COMPLETED",
+    output: { status: 200, body: { entries: [] } },
+  });
+  expect(installation.logs()).not.toContain("c85-secret");
 });
 
 test("C79: an instance goes on as it was defined when it started, whatever became of the definition", async () => {

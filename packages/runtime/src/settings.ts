@@ -1,4 +1,5 @@
 import { readFileSync } from "node:fs";
+import { isIP } from "node:net";
 import { isRefusal, parseDuration } from "@millrace/engine";
 import { type LogLevel, logLevels } from "@millrace/telemetry";
 import * as z from "zod";
@@ -127,6 +128,15 @@ export const SETTINGS = {
     about: "Queues that a worker takes steps from, and whose depth the API tells in its metrics.",
     programs: ["api", "worker"],
   },
+  MILLRACE_HTTP_ALLOW: {
+    schema: list().refine((items) => items.every(isHostOrRange)),
+    default: "",
+    form: "hosts, addresses and ranges separated by commas",
+    about:
+      "Whom the task `http.request` may reach although the address is not one of the public internet (docs/built-in-tasks.md); `*.example.com` is every host below that name. A host that is named may be at any address.",
+    programs: ["worker"],
+    example: "billing.internal,10.1.0.0/16",
+  },
   MILLRACE_GRACE: {
     schema: duration(0, 3_600_000),
     default: "PT10S",
@@ -178,6 +188,8 @@ export interface Settings {
   readonly cells?: number;
   readonly tasks: readonly string[];
   readonly queues: readonly string[];
+  /** Hosts, addresses and ranges that `http.request` may reach beside public ones. */
+  readonly httpAllow: readonly string[];
   readonly graceMs: number;
   readonly checksPerMinute: number;
   /** Absent: nothing is deleted. */
@@ -231,6 +243,7 @@ export function parseSettings(env: Environment, program: Program): Settings {
     ...(cells === undefined ? {} : { cells }),
     tasks: read("MILLRACE_TASKS"),
     queues: read("MILLRACE_QUEUES"),
+    httpAllow: read("MILLRACE_HTTP_ALLOW"),
     graceMs: read("MILLRACE_GRACE"),
     checksPerMinute: read("MILLRACE_CHECKS_PER_MINUTE"),
     ...(retentionMs === undefined ? {} : { retentionMs }),
@@ -346,6 +359,16 @@ function list(item = /^.+$/) {
     .transform((value) => value.split(",").map((each) => each.trim()))
     .transform((items) => items.filter((each) => each !== ""))
     .pipe(z.array(z.string().regex(item)));
+}
+
+/** A host name, with `*.` before it or without, an address, or a range of them. */
+function isHostOrRange(entry: string): boolean {
+  const [host = "", bits] = entry.split("/");
+  const version = isIP(host);
+  if (bits !== undefined) return version !== 0 && Number(bits) <= (version === 4 ? 32 : 128);
+  // A last label of digits would be an address, if a wrong one.
+  const name = /^(?:\*\.)?(?:[\w-]{1,63}\.)*(?!\d+\.?$)[\w-]{1,63}\.?$/;
+  return version !== 0 || (host.length <= 255 && name.test(host));
 }
 
 function duration(leastMs: number, mostMs: number) {

@@ -17,6 +17,7 @@ test("with a database alone everything else has its default", () => {
     concurrency: 50,
     tasks: [],
     queues: ["default"],
+    httpAllow: [],
     graceMs: 10_000,
     checksPerMinute: 6,
     unknown: [],
@@ -80,6 +81,16 @@ test("a worker has at least one process for steps that run alone, and says so be
     ]);
   }
   expect(parseSettings({ DATABASE_URL, MILLRACE_CELLS: " 7 " }, "worker").cells).toBe(7);
+});
+
+test("MILLRACE_HTTP_ALLOW takes hosts, addresses and ranges, and nothing that would let nobody through", () => {
+  const allow = (MILLRACE_HTTP_ALLOW: string) => ({ DATABASE_URL, MILLRACE_HTTP_ALLOW });
+  const good = "billing.internal, *.svc.local,localhost,10.0.0.0/8,127.0.0.1,::1,fd00::/8";
+
+  expect(parseSettings(allow(good), "worker").httpAllow).toHaveLength(7);
+  for (const bad of ["http://a", "a:80", "10.0.0.0/33", "10.0.0", "a/8", "*", "a..b", "::/129"]) {
+    expect(refusal(allow(`localhost,${bad}`), "worker").problems).toHaveLength(1);
+  }
 });
 
 test("without a database a program does not start", () => {

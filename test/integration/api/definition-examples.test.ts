@@ -1,9 +1,12 @@
 import { readFileSync } from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { eventually } from "@millrace/testkit";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { openTestApi, type TestApi } from "./support.ts";
 
-// The examples of docs/definitions.md: each definition is followed by one run of it.
+// The examples of these pages: each definition is followed by one run of it.
+const pages = ["definitions", "built-in-tasks"];
 
 interface Example {
   readonly definition: {
@@ -21,19 +24,31 @@ interface Example {
   };
 }
 
-const path = new URL("../../../docs/definitions.md", import.meta.url);
-const blocks = [...readFileSync(path, "utf8").matchAll(/```json\n(.*?)```/gs)].map(
-  ([, text = ""]) => JSON.parse(text) as unknown,
-);
+const blocks = pages
+  .map((page) => new URL(`../../../docs/${page}.md`, import.meta.url))
+  .flatMap((path) => [...readFileSync(path, "utf8").matchAll(/```json\n(.*?)```/gs)])
+  .map(([, text = ""]) => JSON.parse(text) as unknown);
 const examples = blocks.flatMap((definition, index) =>
   index % 2 === 0 ? [{ definition, run: blocks[index + 1] } as Example] : [],
 );
 
+/** In place of a shop of the examples: takes every order, and answers with it. */
+const shop = createServer((request, response) => {
+  response.writeHead(201, { "content-type": "application/json" });
+  request.pipe(response);
+});
+const shopUrl = /https:\/\/shop\.example\.com/g;
+
 let api: TestApi;
 beforeAll(async () => {
-  api = await openTestApi({ isWorking: true });
+  await new Promise<void>((resolve) => shop.listen(0, "127.0.0.1", resolve));
+  api = await openTestApi({ isWorking: true, httpAllow: ["127.0.0.1"] });
 });
-afterAll(() => api.close());
+afterAll(async () => {
+  await api?.close();
+  shop.closeAllConnections();
+  shop.close();
+});
 
 test("there is an example for every step type that is supported", () => {
   const types = examples.flatMap(({ definition }) => definition.steps.map(({ type }) => type));
@@ -58,7 +73,9 @@ test.each(examples.map((example) => [example.definition.id, example] as const))(
     for (const calendar of run.calendars ?? []) {
       expect((await api.call("PUT", `/v1/calendars/${calendar.id}`, calendar)).status).toBe(201);
     }
-    const registered = await api.call("PUT", `/v1/definitions/${workflowId}`, definition);
+    const { port } = shop.address() as AddressInfo;
+    const document = JSON.stringify(definition).replace(shopUrl, `http://127.0.0.1:${port}`);
+    const registered = await api.call("PUT", `/v1/definitions/${workflowId}`, document);
     expect(registered.body).toMatchObject({ id: workflowId, version: 1, warnings: [] });
 
     const { events = [] } = run;

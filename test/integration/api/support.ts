@@ -35,6 +35,8 @@ export interface TestApiOptions {
   readonly isWorking?: boolean;
   /** Modules of tasks that the worker knows beside the built-in ones. */
   readonly tasks?: readonly string[];
+  /** What `http.request` may reach. */
+  readonly httpAllow?: readonly string[];
   readonly databaseUrl?: string;
   readonly redisUrl?: string;
   /** In place of ones of its own, and closed with it. */
@@ -62,6 +64,7 @@ export async function openTestApi(options: TestApiOptions = {}): Promise<TestApi
         await runWorker(services, {
           tasks: options.tasks ?? [],
           queues: ["default"],
+          httpAllow: options.httpAllow ?? [],
           concurrency: 20,
           graceMs: 0,
         }),

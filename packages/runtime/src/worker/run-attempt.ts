@@ -56,8 +56,12 @@ export async function runAttempt(
       heartbeat = awaitBeats(held, () => resolve({ kind: "timedOut", clock: "heartbeat" }));
       callHandler(held, heartbeat.beat).then(resolve, reject);
     });
-    if (ended.kind === "timedOut")
-      abort.abort(new Error(`the attempt ended by its ${ended.clock}`));
+    if (ended.kind === "timedOut") {
+      const reason = new Error(`the attempt ended by its ${ended.clock}`);
+      // As that of `AbortSignal.timeout()` is named.
+      reason.name = "TimeoutError";
+      abort.abort(reason);
+    }
   } finally {
     onEnd();
     heartbeat?.stop();

@@ -46,6 +46,8 @@ export interface WorkerOptions {
   /** Files or folders of task modules. */
   readonly tasks: readonly string[];
   readonly queues: readonly string[];
+  /** Hosts, addresses and ranges that `http.request` may reach beside public ones. */
+  readonly httpAllow?: readonly string[];
   /** Steps that run at once. */
   readonly concurrency: number;
   /** Milliseconds that running steps get at shutdown before they are handed back. */
@@ -84,7 +86,7 @@ export async function runWorker(
   const { database, queue, log } = services;
   const beat = options.beat ?? openBeatThread(database.url, { isKilled: false });
   const tasks = await loadTasks(options.tasks, (message) => log.warn({}, message));
-  const registry = taskRegistry(tasks);
+  const registry = taskRegistry(tasks, options.httpAllow);
   const holdings = openHoldings();
   const progress = openProgress(services);
   const worker: WorkerState = {

@@ -19,10 +19,14 @@ export type TaskRegistry = ReadonlyMap<string, KnownTask>;
 /**
  * Those that are built in, and these.
  *
+ * @param httpAllow What `http.request` may reach beside public addresses.
  * @throws StartError naming every task that is given twice, or whose clocks cannot be read.
  */
-export function taskRegistry(tasks: readonly Task[]): TaskRegistry {
-  const registry = new Map(builtInTasks.map((task) => [task.id, knownTask(task)]));
+export function taskRegistry(
+  tasks: readonly Task[],
+  httpAllow: readonly string[] = [],
+): TaskRegistry {
+  const registry = new Map(builtInTasks(httpAllow).map((task) => [task.id, knownTask(task)]));
   const builtIn = new Set(registry.keys());
   const faults: string[] = [];
   for (const task of tasks) {
