@@ -13,9 +13,16 @@ const wildcard = String.raw`(?:\*|${segment})`;
 const atMost255 = String.raw`(?!.{256})`;
 /** A fifth `*` is too many (`**` at the end is another matter). */
 const fewWildcards = String.raw`(?!(?:(?:${segment}\.)*\*(?:\.|$)){5})`;
-/** Lifecycle events: nobody can wait for them yet. */
-const notReserved = String.raw`(?!workflow\.)`;
-const listened = `^${notReserved}${atMost255}${fewWildcards}(?:${wildcard}\\.){0,11}(?:\\*\\*|${wildcard})$`;
+/** Under `workflow.` only what hears a lifecycle event, as `workflow.*` does. */
+const lifecycle = [
+  String.raw`\*\*`,
+  String.raw`(?:\*|started|completed|failed|cancelled|paused|resumed)(?:\.\*\*)?`,
+  String.raw`(?:\*|step)\.(?:\*|completed|failed|retrying|skipped)(?:\.\*\*)?`,
+  String.raw`(?:\*|compensation)\.(?:\*|completed)(?:\.\*\*)?`,
+  String.raw`(?:\*|step|compensation)\.\*\*`,
+].join("|");
+const reserved = String.raw`(?!workflow\.(?!(?:${lifecycle})$))`;
+const listened = `^${reserved}${atMost255}${fewWildcards}(?:${wildcard}\\.){0,11}(?:\\*\\*|${wildcard})$`;
 
 /** Of a wait or a cancellation trigger. */
 export const AWAITED_PATTERN = orExpression(listened);

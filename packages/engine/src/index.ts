@@ -104,6 +104,7 @@ export {
   candidatePatterns,
   eventNameProblem,
   isReservedName,
+  lifecycleEvents,
   patternMatches,
 } from "./definition/pattern.ts";
 export { definitionCodes, definitionWarningCodes } from "./definition/problem.ts";

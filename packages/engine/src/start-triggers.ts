@@ -5,6 +5,7 @@ import { textOf } from "./decide/evaluate.ts";
 import { isScalar, pathText } from "./decide/listen.ts";
 import type { WaitKey } from "./decide/listen.ts";
 import { eventView } from "./decide/scope.ts";
+import { tellsOf } from "./decide/wait.ts";
 import { compileStartTrigger } from "./definition/compile.ts";
 import type { Definition, StartTrigger } from "./definition/definition.ts";
 import type { EventFact } from "./state/signal.ts";
@@ -50,11 +51,12 @@ export type TriggeredStart =
  * @returns Undefined where none does.
  */
 export function triggeredStart(
-  { startTriggers }: Definition,
+  { id, startTriggers }: Definition,
   triggers: readonly number[],
   event: EventFact,
   now: Date,
 ): TriggeredStart | undefined {
+  if (tellsOf(event, id)) return undefined;
   const scope = { now: now.toISOString(), event: eventView(event) };
   const trigger = triggers
     .toSorted((a, b) => a - b)

@@ -152,7 +152,7 @@ test("what could not happen for real is refused in a scenario", () => {
   const scenario: Scenario = {
     tasks: { pack: { output: 1, error: { type: "Broken" } } },
     events: [
-      { at: "PT1S", pattern: "workflow.completed" },
+      { at: "PT1S", pattern: "workflow.approved" },
       { at: "PT1S", pattern: "order.*" },
     ],
   };

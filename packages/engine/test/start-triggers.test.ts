@@ -77,6 +77,27 @@ test("a condition that cannot be evaluated does not hold, and a value that canno
   ).toMatchObject({ failed: "correlationId" });
 });
 
+test("a lifecycle event starts nothing of the definition whose instance it tells of", () => {
+  const trigger = { eventPattern: "workflow.failed" };
+  const startBy = (workflowId: string) =>
+    triggeredStart(
+      compileDefinition(
+        {
+          id: "wf",
+          steps: [{ stepId: "a", type: "TASK", taskId: "noop" }],
+          startTriggers: [trigger],
+        },
+        1,
+      ),
+      [0],
+      { ...event, pattern: "workflow.failed", payload: { workflowId } },
+      now,
+    );
+
+  expect(startBy("wf")).toBeUndefined();
+  expect(startBy("another")).toMatchObject({ input: { workflowId: "another" } });
+});
+
 test("a trigger is found by pattern and by the equalities of its condition", () => {
   const listeners = startListeners({
     startTriggers: [

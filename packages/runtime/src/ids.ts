@@ -7,7 +7,7 @@ export function newInstanceId(at: Date): string {
 }
 
 /** The same for the same names: what is made under it is made once, whoever does it. */
-export function instanceIdFor(at: Date, ...names: readonly string[]): string {
+export function idFor(at: Date, ...names: readonly string[]): string {
   const random = createHash("sha256").update(JSON.stringify(names)).digest();
   return v7({ msecs: at.getTime(), random });
 }

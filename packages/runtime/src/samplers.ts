@@ -1,4 +1,4 @@
-import { countByStatus, limitsInUse, workflowOfLimit } from "@millrace/store";
+import { countByStatus, limitsInUse, oldestUnreadMs, workflowOfLimit } from "@millrace/store";
 import { limitOf } from "./instances/limit.ts";
 import type { Services } from "./services.ts";
 
@@ -30,6 +30,9 @@ export function sampleInstallation(services: Services, queues: readonly string[]
     );
   });
   metrics.addSampler(() => sampleLimits(services));
+  metrics.addSampler(async () => {
+    metrics.lifecycleLag.set({}, ((await oldestUnreadMs(database.db)) ?? 0) / 1_000);
+  });
   metrics.addSampler(async () => {
     const depths = await queue.depths(queues);
     metrics.queueDepth.replace(

@@ -35,6 +35,8 @@ export interface ChangePlace {
 export interface PlacedChange extends Change {
   readonly tx: string;
   readonly seq: number;
+  /** By the database's clock, to the microsecond; of one by an earlier release: `at`. */
+  readonly writtenAt: string;
 }
 
 export interface ChangePage {
@@ -53,7 +55,9 @@ export async function readChanges(
   const rows = await run<PlacedRow>(db, changesFrom, [tx, from, limit]);
   return {
     changes: rows.flatMap((row) =>
-      row.tx === null ? [] : [{ ...changeOf(row), tx: row.tx, seq: row.seq }],
+      row.tx === null
+        ? []
+        : [{ ...changeOf(row), tx: row.tx, seq: row.seq, writtenAt: row.written }],
     ),
     isHeldBack: rows[0]?.is_held_back === true,
   };
@@ -148,6 +152,7 @@ interface ChangeRow {
 type PlacedRow = ChangeRow & {
   readonly tx: string | null;
   readonly seq: number;
+  readonly written: string;
   readonly is_held_back: boolean;
 };
 
@@ -173,7 +178,8 @@ const columns = `h.tenant_id, h.instance_id, i.workflow_id, i.workflow_version, 
 const changesFrom = prepared(
   "read_changes",
   `with page as materialized (
-    select tx, seq, tenant_id, instance_id, version, at, actor, status, entries from history h
+    select tx, seq, tenant_id, instance_id, version, at, written_at, actor, status, entries
+    from history h
     where h.tx >= $1::xid8 and (h.tx > $1::xid8 or h.seq >= $2::bigint)
       and h.tx < pg_snapshot_xmin(pg_current_snapshot())
     order by h.tx, h.seq
@@ -183,7 +189,8 @@ const changesFrom = prepared(
       select from history where tx >= pg_snapshot_xmin(pg_current_snapshot())
         -- What a restored database has from another server waits for no transaction of this one.
         and tx < pg_snapshot_xmax(pg_current_snapshot())) as is_held_back)
-  select held.is_held_back, h.tx::text, h.seq, ${columns}
+  select held.is_held_back, h.tx::text, h.seq, coalesce(h.written_at, h.at)::text as written,
+    ${columns}
   from held
   left join page h on true
   left join workflow_instances i on i.tenant_id = h.tenant_id and i.id = h.instance_id

@@ -170,9 +170,25 @@ export { keyName, loadInstance, loadInstances } from "./load.ts";
 export { loadInbox, loadInboxes } from "./inbox.ts";
 export { loadReads } from "./load-reads.ts";
 export type { MatchedWait } from "./inbox.ts";
+export {
+  freeLifecycleCursor,
+  heardAmong,
+  lifecycleShapes,
+  oldestUnreadMs,
+  readLifecycleCursor,
+  skipUnheard,
+  storeLifecycleEvents,
+} from "./lifecycle.ts";
+export type {
+  LifecycleCursor,
+  LifecycleProbe,
+  LifecycleShape,
+  NewLifecycleEvent,
+} from "./lifecycle.ts";
 export { findPastEvents, markLookedBack, openLookbacks } from "./lookbacks.ts";
 export type { LookbackWait, PastEvent, PastSearch } from "./lookbacks.ts";
 export { migrateToLatest, pendingMigrations } from "./migrate.ts";
+export { sharedTenant } from "./tenants.ts";
 export { patchColumns } from "./patch.ts";
 export type { ColumnPatch } from "./patch.ts";
 export { recentEvents } from "./recent-events.ts";

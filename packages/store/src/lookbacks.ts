@@ -126,7 +126,10 @@ export function likeOf(pattern: string): string {
   return `${start.replace(/[\\%_]/g, "\\$&")}%`;
 }
 
-/** `*` is one segment, `**` at the end any number of them, none included. */
+/**
+ * `*` is one segment, `**` at the end any number of them, none included. Lifecycle events, some of which are
+ * stored among others, are heard by what begins literally as they do.
+ */
 export function regexOf(pattern: string): string {
   const segments = pattern.split(".");
   const open = segments.at(-1) === "**";
@@ -134,8 +137,9 @@ export function regexOf(pattern: string): string {
   const literal = segments
     .map((segment) => (segment === "*" ? "[^.]+" : segment.replace(/[\\^$.|?*+()[\]{}]/g, "\\$&")))
     .join("\\.");
-  if (!open) return `^${literal}$`;
-  return literal === "" ? "^" : `^${literal}(\\.|$)`;
+  const start = pattern.startsWith("*") ? "^(?!workflow\\.)" : "^";
+  if (!open) return `${start}${literal}$`;
+  return literal === "" ? start : `${start}${literal}(\\.|$)`;
 }
 
 /**

@@ -1,6 +1,7 @@
 import type { StartListener } from "@millrace/engine";
 import type { StoredEvent } from "./events.ts";
 import { keyHashOf } from "./json.ts";
+import { isLifecycle } from "./lifecycle-pattern.ts";
 import { prepared, run, type Db } from "./statement.ts";
 import { sharedTenant } from "./tenants.ts";
 import { rowSource } from "./unnest.ts";
@@ -23,8 +24,9 @@ export async function replaceStartTriggers(
   { tenantId, workflowId, version }: DefinitionKey,
   listeners: readonly StartListener[],
 ): Promise<void> {
-  await run(trx, forget, [tenantId, workflowId]);
-  const rows = listeners.flatMap((listener) => rowsOf(listener));
+  const before = await run<{ pattern: string; since: string }>(trx, forget, [tenantId, workflowId]);
+  const since = new Map(before.map((row) => [row.pattern, row.since]));
+  const rows = listeners.flatMap((listener) => rowsOf(listener, since.get(listener.pattern)));
   if (rows.length === 0) return;
   await run(trx, listen, [tenantId, workflowId, version, ...triggerSource.values(rows)]);
 }
@@ -34,17 +36,24 @@ interface TriggerRow {
   readonly pattern: string;
   readonly eventPaths: string;
   readonly keyHash: string;
+  /** Since when the definition has listened to the pattern; undefined: from now on. */
+  readonly since: string | undefined;
 }
 
 /** None for one that no event can match. */
-function rowsOf({ trigger, pattern, eventPaths, key }: StartListener): readonly TriggerRow[] {
+function rowsOf(
+  { trigger, pattern, eventPaths, key }: StartListener,
+  since: string | undefined,
+): readonly TriggerRow[] {
   const keyHash = key === "NEVER" ? null : keyHashOf(key);
-  return keyHash === null ? [] : [{ trigger, pattern, eventPaths: eventPaths.join(" "), keyHash }];
+  if (keyHash === null) return [];
+  return [{ trigger, pattern, eventPaths: eventPaths.join(" "), keyHash, since }];
 }
 
 const forget = prepared(
   "forget_start_triggers",
-  "delete from start_triggers where tenant_id = $1 and workflow_id = $2",
+  `delete from start_triggers where tenant_id = $1 and workflow_id = $2
+  returning pattern, since::text`,
 );
 
 const triggerSource = rowSource<TriggerRow>({
@@ -52,6 +61,7 @@ const triggerSource = rowSource<TriggerRow>({
   pattern: { type: "text", of: ({ pattern }) => pattern },
   event_paths: { type: "text", of: ({ eventPaths }) => eventPaths },
   key_hash: { type: "bigint", of: ({ keyHash }) => keyHash },
+  since: { type: "timestamptz", of: ({ since }) => since },
 });
 
 /** Shapes in one order: they are what definitions that are registered together have in common. */
@@ -63,8 +73,9 @@ const listen = prepared(
     order by x.pattern, x.event_paths
     on conflict do nothing)
   insert into start_triggers (
-    tenant_id, workflow_id, version, trigger, pattern, event_paths, key_hash)
-  select $1, $2, $3::integer, x.trigger, x.pattern, x.event_paths, x.key_hash
+    tenant_id, workflow_id, version, trigger, pattern, event_paths, key_hash, since)
+  select $1, $2, $3::integer, x.trigger, x.pattern, x.event_paths, x.key_hash,
+    coalesce(x.since, statement_timestamp())
   from ${triggerSource.from("x", 4)}`,
 );
 
@@ -100,6 +111,7 @@ export async function findStartTriggers(
     after?.workflowId ?? "",
     after?.trigger ?? -1,
     limit,
+    event.id,
     ...probeSource.values(probes),
   ]);
   return rows.map(({ workflow_id: workflowId, version, trigger }) => ({
@@ -115,16 +127,24 @@ const probeSource = rowSource<WaitProbe>({
   key_hash: { type: "bigint", of: ({ keyHash }) => keyHash },
 });
 
-/** An older process may have registered a version without knowing of triggers: the version decides. */
+/**
+ * An older process may have registered a version without knowing of triggers: the version decides. Lifecycle
+ * events come some time after what they tell of: who has listened since then hears nothing of it.
+ */
 const find = prepared(
   "find_start_triggers",
   `select t.workflow_id, t.version, t.trigger
   from (select distinct unnest(array[$1::text, '${sharedTenant}']) as tenant_id) o
-  cross join ${probeSource.from("k", 5)}
+  cross join (
+    select (
+      select received_at from events e
+      where e.tenant_id = $1 and e.id = $5 and ${isLifecycle("e.pattern")}) as told_at) l
+  cross join ${probeSource.from("k", 6)}
   cross join lateral (
     select * from start_triggers t
     where t.tenant_id = o.tenant_id and t.pattern = k.pattern and t.event_paths = k.event_paths
       and t.key_hash = k.key_hash and (t.workflow_id, t.trigger) > ($2::text, $3::integer)
+      and (l.told_at is null or t.since <= l.told_at)
       and not exists (
         select from workflow_definitions d
         where d.tenant_id = t.tenant_id and d.id = t.workflow_id and d.version > t.version)

@@ -149,6 +149,7 @@ export interface StartTriggersTable {
   readonly pattern: string;
   readonly event_paths: string;
   readonly key_hash: string;
+  readonly since: GeneratedTime;
 }
 
 export interface EventsTable {
@@ -252,6 +253,7 @@ export interface HistoryTable {
   readonly tx: GeneratedAlways<string>;
   readonly seq: GeneratedAlways<number>;
   readonly status: string | null;
+  readonly written_at: Generated<Date | null>;
 }
 
 export interface IdempotencyKeysTable {

@@ -127,6 +127,11 @@ export const metricTable = {
     "How long what is to be deleted next has been due, by kind; 0: nothing is.",
     ["kind"],
   ),
+  lifecycleLag: gauge(
+    "millrace_lifecycle_lag_seconds",
+    "Age of the oldest change of an instance that those who wait for lifecycle events are still to hear of; 0: there is none, or nobody waits.",
+    [],
+  ),
   pool: gauge("millrace_pool_connections", "Postgres connections of this process by state.", [
     "state",
   ]),

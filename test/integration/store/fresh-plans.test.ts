@@ -3,7 +3,10 @@ import {
   commitBatch,
   createBatch,
   forgetDeliveries,
+  heardAmong,
   loadInstances,
+  oldestUnreadMs,
+  readLifecycleCursor,
 } from "@millrace/store";
 import type { Db } from "@millrace/store";
 import { sql } from "kysely";
@@ -26,6 +29,33 @@ test.for([1, 20, 300])(
     await drop();
   },
 );
+
+test("whether anybody waits for lifecycle events is asked of those alone who do", async () => {
+  const { db, drop } = await openTestDatabase(1);
+  const askAll = async () => {
+    const probe = { pattern: "workflow.failed", eventPaths: "", keyHash: "0" };
+    const told = { tenantId: "default", workflowId: "wf", receivedAt: "infinity" };
+    await heardAmong(db, [{ ix: 0, ...told, probe }]);
+    await oldestUnreadMs(db);
+    return readLifecycleCursor(db);
+  };
+  await askAll();
+  await sql`
+    insert into waits (tenant_id, instance_id, path, iteration, purpose, pattern, event_paths, key_hash,
+      deliver, opened_at, looked_back)
+    select 'default', gen_random_uuid(), 'w', 1, 'STEP', 'p', '', 0, 'ALL', now(), true
+    from generate_series(1, 3000)`.execute(db);
+
+  const { isListened } = await askAll();
+
+  expect(isListened).toBe(false);
+  await sql`select pg_stat_force_next_flush()`.execute(db);
+  const { rows } = await sql<{ read: string }>`
+    select seq_tup_read + idx_tup_fetch as read from pg_stat_user_tables
+    where relname = 'waits'`.execute(db);
+  expect(Number(rows[0]?.read)).toBe(0);
+  await drop();
+});
 
 /** All that one step does to instances, of as many at once. */
 async function takeAndCommit(db: Db, count: number): Promise<void> {

@@ -10,9 +10,11 @@ import {
   makeMissedDue,
   releasesLeft,
   nextTimerDue,
+  oldestUnreadMs,
   openDatabase,
   orphansAmong,
   overdueAttempts,
+  readLifecycleCursor,
   scheduleOutlook,
   takeDueSteps,
   takeChildSignals,
@@ -161,6 +163,22 @@ test.for([
   },
 );
 
+test.for(["lifecycle_cursor", "lifecycle_unread"])(
+  "%s reads its one row, and nothing of those who listen to other events",
+  async (name) => {
+    const plan = await planOf(name, []);
+
+    const nodes = nodesOf(plan);
+    const scans = nodes.filter((node) => node["Node Type"] === "Seq Scan");
+    expect(scans.map((node) => node["Relation Name"])).toEqual(["lifecycle_cursor"]);
+    const listeners = nodes.flatMap((node) => node["Index Name"] ?? []);
+    expect(listeners).toEqual(
+      expect.arrayContaining(["waits_lifecycle", "start_triggers_lifecycle"]),
+    );
+    expect(plan["Shared Hit Blocks"] + plan["Shared Read Blocks"]).toBeLessThan(20);
+  },
+);
+
 test("jobs are looked up by the primary key, one row each", async () => {
   const { rows } = await sql<{ instance_id: string }>`
     select instance_id from step_executions limit 100`.execute(db);
@@ -216,6 +234,9 @@ async function fill(): Promise<void> {
     select 'default', id, 'w', 1, 'STEP', 'p', '', 'ALL', now() - interval '1 h', true
     from workflow_instances limit 1000`.execute(db);
   await sql`
+    insert into start_triggers (tenant_id, workflow_id, trigger, version, pattern, event_paths, key_hash)
+    select 'default', 'wf' || n, 0, 1, 'p', '', 0 from generate_series(1, 1000) n`.execute(db);
+  await sql`
     insert into events (tenant_id, id, pattern, payload, occurred_at, received_at, actor, matched_at)
     select 'default', 'e' || n, 'p', '{}', now(), now() - interval '1 h', 'a', now()
     from generate_series(1, ${settled}::integer) n`.execute(db);
@@ -267,6 +288,8 @@ async function askAll(): Promise<void> {
   await forgetSettled(db, look);
   await forgetEvents(db, look);
   await forgetKeys(db, look);
+  await readLifecycleCursor(db);
+  await oldestUnreadMs(db);
 }
 
 interface PlanNode {

@@ -9,7 +9,8 @@ import type {
   Step,
 } from "../definition/definition.ts";
 import { waitPathOf } from "../definition/paths.ts";
-import { eventNameFrom } from "../definition/pattern.ts";
+import { eventNameFrom, isLifecyclePattern } from "../definition/pattern.ts";
+import { BadValueError } from "../errors.ts";
 import type { NewWait } from "../state/decision.ts";
 import { executionKey } from "../state/snapshot.ts";
 import type { JsonObject, LiveExecution, TimerKind, WorkflowError } from "../state/snapshot.ts";
@@ -90,6 +91,7 @@ function enterEventWait(turn: Turn, current: EventWaitStep, execution: LiveExecu
   const ownEnd = timeoutMs === null ? null : after(turn, timeoutMs);
   const end = sooner("wait", ownEnd, limitOf(turn, current, execution));
   const lookbackFrom = lookbackStart(turn, current, execution);
+  if (lookbackFrom !== null) refuseLifecycle(matchers);
   insertInstant(turn, current.type, execution);
   updateExecution(turn, execution, { status: "WAITING" });
   for (const [place, matcher] of matchers.entries()) {
@@ -114,6 +116,14 @@ function enterEventWait(turn: Turn, current: EventWaitStep, execution: LiveExecu
   const patterns = matchers.map(({ pattern }) => pattern);
   const data = mode === undefined ? { pattern: patterns[0] ?? "" } : { mode, patterns };
   noteStep(turn, "workflow.step.waiting", execution, data);
+}
+
+/** Of what is known before it runs the checker says so. @throws BadValueError */
+function refuseLifecycle(matchers: readonly Pick<NewWait, "pattern">[]): void {
+  const reserved = matchers.find(({ pattern }) => isLifecyclePattern(pattern));
+  if (reserved === undefined) return;
+  const pattern = JSON.stringify(reserved.pattern);
+  throw new BadValueError(`events under ${pattern} are not looked back for`);
 }
 
 /** Keys that have to be written again when what they read changes. */

@@ -6,6 +6,7 @@ import type { EventFact, Signal } from "../state/signal.ts";
 import type { LiveExecution, Snapshot } from "../state/snapshot.ts";
 import { executionKey } from "../state/snapshot.ts";
 import { executionOfWait, waitPathOf } from "../definition/paths.ts";
+import { isLifecyclePattern } from "../definition/pattern.ts";
 import { setVariables } from "./enter.ts";
 import { isValueError } from "./evaluate.ts";
 import { timeoutError } from "./finish-step.ts";
@@ -37,6 +38,12 @@ export function matcherOf(definition: Definition, wait: WaitRef): EventMatcher |
   return current?.type === "EVENT_WAIT" ? current.events[place] : undefined;
 }
 
+/** Whether it tells of an instance of this workflow, which never hears of its own instances (CONTRACT 3). */
+export function tellsOf({ pattern, payload }: EventFact, workflowId: string): boolean {
+  if (!isLifecyclePattern(pattern) || typeof payload !== "object" || payload === null) return false;
+  return "workflowId" in payload && payload.workflowId === workflowId;
+}
+
 /**
  * Whether an event satisfies a wait, by the whole condition and the state as it is now. A condition
  * that cannot be evaluated is not satisfied.
@@ -49,6 +56,7 @@ export function eventSatisfies(
   reads: Reads,
   now: Date,
 ): boolean | Needs {
+  if (tellsOf(event, snapshot.workflowId)) return false;
   const condition = matcherOf(definition, wait)?.eventCondition;
   if (condition === undefined) return true;
   try {

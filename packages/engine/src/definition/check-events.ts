@@ -1,13 +1,20 @@
 import { endsBesideInTime, isBoundedWait } from "./ends-beside.ts";
 import type { Fields, StepOutline } from "./outline.ts";
 import { below, fieldsOf, itemsOf } from "./outline.ts";
-import { reservedPrefix } from "./pattern.ts";
+import { didYouMean, nearNames } from "./near-name.ts";
+import {
+  hearsLifecycleEvents,
+  isLifecyclePattern,
+  lifecycleEvents,
+  parsePattern,
+  reservedPrefix,
+} from "./pattern.ts";
 import type { ProblemList } from "./problem.ts";
 import type { Check, StepContext } from "./value-checker.ts";
 import { quote } from "./value-checker.ts";
 import {
   isKnownLifecyclePattern,
-  notYet,
+  knownPattern,
   readDuration,
   readLookback,
   readEventCondition,
@@ -17,6 +24,8 @@ import {
 } from "./values.ts";
 
 /** Patterns, conditions and clocks of steps and triggers that hear events. */
+
+const nearestEvent = nearNames(lifecycleEvents);
 
 export function checkEventWait(step: StepOutline, context: StepContext): void {
   const { fields, path, stepId } = step;
@@ -76,17 +85,21 @@ export function checkMatcher(fields: Fields, path: string, check: Check, list: P
   const { eventPattern } = fields;
   check.text(`${path}/eventPattern`, eventPattern, readEventPattern);
   check.text(`${path}/eventCondition`, fields["eventCondition"], readEventCondition);
-  refuseLifecycle(eventPattern, path, check, list);
+  checkLifecycle(eventPattern, path, check, list);
 }
 
-/** Nothing publishes them yet, so that what waits for them would wait for ever. */
-export function refuseLifecycle(
+/** A pattern that begins as lifecycle events do, and hears none of them, would be waited for for ever. */
+export function checkLifecycle(
   eventPattern: unknown,
   path: string,
   { names }: Check,
   list: ProblemList,
 ): void {
-  if (!isKnownLifecyclePattern(eventPattern, names)) return;
-  const message = `${notYet(`waiting for events under "${reservedPrefix}"`)}; for an expression write "\${ … }"`;
-  list.add(`${path}/eventPattern`, "NOT_SUPPORTED_YET", message);
+  if (typeof eventPattern !== "string") return;
+  const pattern = knownPattern(eventPattern, names);
+  if (!isLifecyclePattern(pattern) || "problem" in parsePattern(pattern)) return;
+  if (hearsLifecycleEvents(pattern)) return;
+  const near = didYouMean(nearestEvent(pattern));
+  const message = `nothing is published under ${quote(pattern)}${near}; for an expression write "\${ … }"`;
+  list.add(`${path}/eventPattern`, "RESERVED_PATTERN", message);
 }

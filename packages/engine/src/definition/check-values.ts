@@ -3,7 +3,7 @@ import type { Expression, Json, Template } from "@millrace/expressions";
 import { anything, inspect } from "@millrace/expressions";
 import { defined } from "../assert.ts";
 import { defaultRetryPolicy } from "../retry.ts";
-import { checkEventWait, checkMatcher, refuseLifecycle } from "./check-events.ts";
+import { checkEventWait, checkMatcher, checkLifecycle } from "./check-events.ts";
 import { checkStartInput } from "./check-start-input.ts";
 import { checkWays, choicesOf, transitionsOf } from "./check-ways.ts";
 import type { DurationValue } from "./definition.ts";
@@ -61,7 +61,7 @@ export function checkValues(outline: Outline, list: ProblemList): ValuesFound {
     const path = `/startTriggers/${index}`;
     const own = fieldsOf(trigger);
     check.text(`${path}/eventPattern`, own["eventPattern"], readStartPattern);
-    refuseLifecycle(own["eventPattern"], path, check, list);
+    checkLifecycle(own["eventPattern"], path, check, list);
     check.text(`${path}/eventCondition`, own["eventCondition"], readStartCondition);
     check.json(`${path}/input`, own["input"], readStartValue);
     checkStartInput(own["input"] as Json | undefined, `${path}/input`, roots, list);

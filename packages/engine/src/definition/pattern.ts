@@ -40,6 +40,11 @@ export function isLifecyclePattern(pattern: unknown): pattern is string {
   return typeof pattern === "string" && pattern.startsWith(reservedPrefix);
 }
 
+/** Whether any lifecycle event is heard by a pattern that begins as they do. */
+export function hearsLifecycleEvents(pattern: string): boolean {
+  return lifecycleEvents.some((name) => patternMatches(pattern, name));
+}
+
 export interface Pattern {
   /** Segments without the trailing `**`. */
   readonly segments: readonly string[];

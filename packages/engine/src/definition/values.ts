@@ -205,6 +205,13 @@ export function isKnownLifecyclePattern(text: unknown, names = noNames): boolean
   return isLifecyclePattern(text.includes("${") ? (withStandIns(text, names) ?? text) : text);
 }
 
+/** The pattern as it will be; undefined where something that is read has a part in it. */
+export function knownPattern(text: string, names = noNames): string | undefined {
+  if (!text.includes("${")) return text;
+  const pattern = withStandIns(text, names);
+  return pattern === withStandIns(text, names, "y") ? pattern : undefined;
+}
+
 /** The name that an event is emitted under, in which `${…}` may give the whole or a part. */
 export function readEventName(text: string, names = noNames): Reading<Template> {
   const reading = readTemplate(text, { roots: [...roots, ...names] });

@@ -1,7 +1,7 @@
 import type { MockResult, Problem, Scenario } from "@millrace/contract";
 import type { Definition, TaskCall } from "../definition/definition.ts";
 import { durationToMs, isRefusal, parseDuration } from "../definition/duration.ts";
-import { eventNameProblem, isReservedName } from "../definition/pattern.ts";
+import { eventNameProblem, isReservedName, lifecycleEvents } from "../definition/pattern.ts";
 
 /** What a scenario says, and what can be wrong with it. */
 
@@ -23,7 +23,8 @@ export function scenarioProblems(definition: Definition, scenario: Scenario): re
   scenario.events?.forEach(({ at, pattern }, index) => {
     checkDuration(`/events/${index}/at`, at);
     const problem = eventNameProblem(pattern);
-    if (problem === undefined) return;
+    // What other instances would tell of themselves.
+    if (problem === undefined || lifecycleEvents.some((name) => name === pattern)) return;
     const code = isReservedName(pattern) ? "RESERVED_PATTERN" : "BAD_PATTERN";
     const message = `${JSON.stringify(pattern)} ${problem}`;
     problems.push({ path: `/events/${index}/pattern`, code, message });

@@ -59,6 +59,14 @@ describe("values that fail when a step is entered", () => {
     ["a pattern", { type: "EVENT_WAIT", eventPattern: "${ input.nothing }" }],
     ["a lookback", { type: "EVENT_WAIT", eventPattern: "go", lookback: "${ input.word }" }],
     [
+      "a lookback to lifecycle events",
+      {
+        type: "EVENT_WAIT",
+        eventPattern: "${ 'workflow.' + (input.word ? 'failed' : '*') }",
+        lookback: "PT1H",
+      },
+    ],
+    [
       "an eventTimeout",
       { type: "EVENT_WAIT", eventPattern: "go", eventTimeout: { duration: "${ input.word }" } },
     ],

@@ -265,6 +265,19 @@ describe("whether an event satisfies a wait", () => {
     expect(eventSatisfies(definition, snapshot, ref, event(payload), noReads, noon)).toBe(expected);
   });
 
+  test.each([
+    ["of an instance of another workflow", "workflow.completed", "another", true],
+    ["of one of its own workflow", "workflow.completed", "wf", false],
+    ["that only looks like one", "completed", "wf", true],
+  ])("a lifecycle event %s: %s of %s → %s", (_, pattern, workflowId, expected) => {
+    const { snapshot } = simulate(define({ id: "wf", steps: [wait] }));
+    const told = { ...event({ workflowId }), pattern };
+
+    expect(eventSatisfies(define({ steps: [wait] }), snapshot, ref, told, noReads, noon)).toBe(
+      expected,
+    );
+  });
+
   test("a wait that no step or trigger of the definition stands for has no matcher", () => {
     expect(matcherOf(definition, { ...ref, stepId: "gone" })).toBeUndefined();
     expect(matcherOf(definition, { ...ref, path: "$cancel", stepId: null })).toBeUndefined();

@@ -5,7 +5,7 @@ import type { Commit, StartCandidate, StartSearch, StoredEvent, WaitProbe } from
 import type { KnownDefinition } from "../definitions/definition-cache.ts";
 import type { Problem } from "../errors.ts";
 import { firstCommit } from "../first-commit.ts";
-import { instanceIdFor } from "../ids.ts";
+import { idFor } from "../ids.ts";
 import { perform } from "../perform.ts";
 import type { Services } from "../services.ts";
 import { factOf } from "./satisfies.ts";
@@ -89,7 +89,7 @@ async function startOne(
   const commit = await firstCommit(services.database.db, known.definition, {
     instance: {
       ...start,
-      id: instanceIdFor(event.receivedAt, event.tenantId, event.id, workflowId),
+      id: idFor(event.receivedAt, event.tenantId, event.id, workflowId),
       tenantId: event.tenantId,
       userId: null,
       priority: null,

@@ -1,4 +1,10 @@
-import { forgetEvents, forgetKeys, forgetRuns, forgetSettled } from "@millrace/store";
+import {
+  forgetEvents,
+  forgetKeys,
+  forgetRuns,
+  forgetSettled,
+  oldestUnreadMs,
+} from "@millrace/store";
 import type { Db, Place, RetentionLook, Swept } from "@millrace/store";
 import { startLoop } from "../loop.ts";
 import type { Loop } from "../loop.ts";
@@ -27,11 +33,22 @@ const dayMs = 86_400_000;
 
 /** What is shorter than is promised of starts and events (CONTRACT 3) lasts as long as is promised. */
 export const sorts: readonly Sort[] = [
-  { kind: "instances", leastMs: 0, limit: 500, restMs: 1_000, sweep: forgetSettled },
+  { kind: "instances", leastMs: 0, limit: 500, restMs: 1_000, sweep: forgetTold },
   { kind: "keys", leastMs: dayMs, limit: 1_000, restMs: 10_000, sweep: forgetKeys },
   { kind: "events", leastMs: 7 * dayMs, limit: 1_000, restMs: 10_000, sweep: forgetEvents },
   { kind: "runs", leastMs: dayMs, limit: 100, restMs: 60_000, sweep: forgetRuns },
 ];
+
+/**
+ * Instances of which nothing is still to be told: after a time without schedulers what has had its time meanwhile
+ * waits for those who listen to it.
+ */
+async function forgetTold(db: Db, look: RetentionLook): Promise<Swept> {
+  const unreadMs = await oldestUnreadMs(db);
+  if (unreadMs !== undefined && unreadMs >= look.olderMs)
+    return { deleted: 0, place: undefined, behindMs: undefined };
+  return forgetSettled(db, look);
+}
 
 /** After a look that deleted, the database has this many times as long for others. */
 const pauseFactor = 2;

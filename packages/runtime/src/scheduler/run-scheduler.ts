@@ -2,6 +2,7 @@ import type { Services } from "../services.ts";
 import { startScheduleLoop } from "./fire-schedules.ts";
 import { startAdmission } from "./admission.ts";
 import { startTimerLoop } from "./fire-timers.ts";
+import { startLifecycleEvents } from "./make-lifecycle-events.ts";
 import { startReconciler } from "./reconcile.ts";
 import { startRetention } from "./retention.ts";
 import { startConsistencySample } from "./sample-consistency.ts";
@@ -18,8 +19,8 @@ export interface SchedulerOptions {
 }
 
 /**
- * Fires timers, makes schedules tick, admits what waits for a slot, mends what was left undone, and
- * deletes what has been kept for its time. Any number may run; none leads.
+ * Fires timers, makes schedules tick, admits what waits for a slot, makes lifecycle events for those who wait for
+ * them, mends what was left undone, and deletes what has been kept for its time. Any number may run; none leads.
  */
 export async function runScheduler(
   services: Services,
@@ -30,6 +31,7 @@ export async function runScheduler(
     startScheduleLoop(services),
     startAdmission(services),
     startReconciler(services),
+    startLifecycleEvents(services),
     ...(checksPerMinute > 0 ? [startConsistencySample(services, checksPerMinute)] : []),
     ...(retentionMs !== undefined ? [startRetention(services, retentionMs)] : []),
   ];
