@@ -116,7 +116,7 @@ export const fieldTexts: Readonly<Record<string, FieldText>> = {
   compensationFor: field("The step that it undoes.", "reserve_inventory"),
 
   eventPattern: field(
-    "Names of events: segments joined by dots, * for any one, ** at the end for any number. It may hold ${ … }.",
+    "Names of events: segments joined by dots, * for any one, ** at the end for any number; under workflow. what happens to instances of other workflows. It may hold ${ … }.",
     "payment.received",
     "order.**",
   ),
