@@ -105,6 +105,8 @@ function shown(operation: Operation, { status, body }: Answer): Partial<RequestR
   }
   switch (operation) {
     case "register":
+    case "pause queue":
+    case "resume queue":
     case "schedule":
     case "schedule edit":
     case "schedule pause":

@@ -9,9 +9,13 @@ interface TaskOptions {
   /** An expression: what it tells the ledger that it saw. */
   readonly saw?: string;
   readonly input?: Readonly<Record<string, string | number | boolean>>;
+  readonly queue?: string;
 }
 
-function task(stepId: string, { next, saw, input = {} }: TaskOptions = {}): StepDocument {
+/** Paused now and then. */
+export const sideQueue = "side";
+
+function task(stepId: string, { next, saw, input = {}, queue }: TaskOptions = {}): StepDocument {
   return {
     stepId,
     type: "TASK",
@@ -22,6 +26,7 @@ function task(stepId: string, { next, saw, input = {} }: TaskOptions = {}): Step
       ...(saw === undefined ? {} : { saw: `\${ ${saw} }` }),
       ...input,
     },
+    ...(queue === undefined ? {} : { queue }),
     ...to(next),
   };
 }
@@ -107,7 +112,7 @@ const retried: WorkflowDefinition = {
   steps: [
     task("before", { next: "flaky" }),
     task("flaky", { next: "after", input: { failures: "${ input.failures }" } }),
-    task("after", { saw: outputOf("flaky") }),
+    task("after", { saw: outputOf("flaky"), queue: sideQueue }),
   ],
   compensationSteps: [undo("before"), undo("after")],
 };

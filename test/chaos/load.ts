@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { InstancePage, InstanceView, JsonValue } from "@millrace/contract";
 import { seenOf, stands, type Answer, type LoggingClient } from "./client.ts";
-import { chain } from "./definitions.ts";
+import { chain, sideQueue } from "./definitions.ts";
 import type { CasePlan } from "./load-plan.ts";
 import type { Seen } from "./record.ts";
 
@@ -25,7 +25,9 @@ export async function runLoad(
   const startedAt = performance.now();
   const running = new Set<Promise<void>>();
   const stopped = new AbortController();
-  const changing = registerAgain(client, durationMs, AbortSignal.any([signal, stopped.signal]));
+  const ending = AbortSignal.any([signal, stopped.signal]);
+  const changing = registerAgain(client, durationMs, ending);
+  const pausing = pauseQueue(client, durationMs, ending);
   for (const each of plan) {
     await sleep(Math.max(0, startedAt + each.atMs - performance.now()));
     while (running.size >= mostAtOnce) await Promise.race(running);
@@ -35,7 +37,7 @@ export async function runLoad(
   }
   await Promise.all(running);
   stopped.abort();
-  await changing;
+  await Promise.all([changing, pausing]);
 }
 
 /** A new version of the definition now and then: instances stay on theirs. */
@@ -55,6 +57,32 @@ async function registerAgain(
       body: chain(marker),
     });
   }
+}
+
+/** Twice, for long enough that a step which had been on its way to the ledger is no excuse any more. */
+async function pauseQueue(
+  client: LoggingClient,
+  durationMs: number,
+  signal: AbortSignal,
+): Promise<void> {
+  const rest = (ms: number) => sleep(ms, undefined, { signal }).catch(() => {});
+  const ask = (verb: "pause" | "resume") =>
+    client.insist({
+      operation: `${verb} queue`,
+      method: "POST",
+      path: `/v1/queues/${sideQueue}/${verb}`,
+      subject: sideQueue,
+    });
+  for (let round = 1; round <= 2; round += 1) {
+    await rest(durationMs / 4);
+    if (signal.aborted) return;
+    await ask("pause");
+    await rest(Math.min(durationMs / 6, 12_000));
+    await ask("resume");
+  }
+  await rest(durationMs / 4);
+  // An attempt at a pause whose connection broke may have come through after the resume.
+  await ask("resume");
 }
 
 async function drive(plan: CasePlan, client: LoggingClient, deadline: () => number): Promise<void> {

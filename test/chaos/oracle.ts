@@ -8,6 +8,7 @@ import { checkJoins } from "./oracle/joins.ts";
 import { checkChanges } from "./oracle/changes.ts";
 import { checkLimits } from "./oracle/limits.ts";
 import { checkLives } from "./oracle/lives.ts";
+import { checkQueuePauses } from "./oracle/queue-pauses.ts";
 import { checkRivals } from "./oracle/rivals.ts";
 import { checkSchedules } from "./oracle/schedules.ts";
 import { checkStreams } from "./oracle/streams.ts";
@@ -17,7 +18,7 @@ import type { RunRecord } from "./record.ts";
 
 /** A promise that did not hold, and where to look. */
 export interface Violation {
-  /** Of PROMISES.md, or `leaks`, or `stream`. */
+  /** Of PROMISES.md, or `leaks`, `queue pause` or `stream`. */
   readonly promise: string;
   readonly what: string;
   readonly caseNumber?: number;
@@ -56,6 +57,8 @@ export function judge(record: RunRecord): readonly Violation[] {
       ...(evidence.instance ? { instance: evidence.instance.view.id } : {}),
     })),
   );
-  const ofAll = [checkSchedules, checkLimits, checkStreams].flatMap((check) => check(record));
+  const ofAll = [checkSchedules, checkLimits, checkQueuePauses, checkStreams].flatMap((check) =>
+    check(record),
+  );
   return [...ofCases, ...ofAll.map(([promise, what]) => ({ promise, what }))];
 }

@@ -51,6 +51,8 @@ export type Operation =
   | "look"
   | "register"
   | "watch"
+  | "pause queue"
+  | "resume queue"
   | "schedule"
   | `schedule ${"edit" | "pause" | "resume" | "trigger" | "backfill" | "look"}`;
 

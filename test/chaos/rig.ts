@@ -6,6 +6,7 @@ import { createTemporaryFolder } from "@millrace/testkit";
 import { Redis } from "ioredis";
 import pg from "pg";
 import type { Stores } from "../support/leftovers.ts";
+import { sideQueue } from "./definitions.ts";
 import { openLedgerThread, type LedgerThread } from "./ledger.ts";
 
 /** A whole Millrace that belongs to the run, servers and all, and the ledger that its tasks tell. */
@@ -49,7 +50,10 @@ export async function openRig({ workers, isDurable }: RigOptions): Promise<Rig> 
       workers,
       tasks: [tasksFolder],
       // Of the environment of whoever starts the run, nothing reaches the product.
-      env: { MILLRACE_QUEUES: undefined, MILLRACE_DEMO_LEDGER: `${ledger.url}/entries` },
+      env: {
+        MILLRACE_QUEUES: `default,${sideQueue}`,
+        MILLRACE_DEMO_LEDGER: `${ledger.url}/entries`,
+      },
     });
     closers.push(() => stack.close());
     if (stack.redis === undefined) throw new Error(`a chaos run needs a Redis: ${howToGetRedis}`);

@@ -18,7 +18,7 @@ export const checkCancels: Check = (evidence) => {
 };
 
 /** Between claiming a step and its first word to the ledger, on a machine that is busy. */
-const onItsWayMs = 5_000;
+export const onItsWayMs = 5_000;
 /** What a run says goes by several connections: that it was aborted may be heard before that it runs. */
 const overtakingMs = 1_000;
 /** For the rows to tell what pub/sub could not, beyond whatever fault is going on. */
@@ -69,7 +69,10 @@ function notTold(evidence: Evidence, cancelledAt: number): readonly Finding[] {
   });
 }
 
-function stoodStill({ faults }: Evidence, { pid, at }: Told): boolean {
+export function stoodStill(
+  { faults }: Pick<Evidence, "faults">,
+  { pid, at }: Pick<Told, "pid" | "at">,
+): boolean {
   return faults.some(
     (fault) => fault.kind === "worker stopped" && fault.pid === pid && fault.at < at,
   );
