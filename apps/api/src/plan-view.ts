@@ -5,12 +5,10 @@ import { errorView, json, stepOf } from "./views.ts";
 /** What a cancel would do, as CONTRACT 3 shows it. */
 export function planView({
   snapshot,
-  definition,
   cancellable,
   preview,
 }: CompensationPlan): CompensationPlanView {
   const { id, workflowId, workflowVersion, version, status } = snapshot;
-  const taskOf = (stepId: string) => definition.compensationSteps.get(stepId)?.taskId ?? "";
   return {
     instanceId: id,
     workflowId,
@@ -19,11 +17,11 @@ export function planView({
     status,
     cancellable,
     plan: preview.steps.map(({ stepId }) => stepId),
-    steps: preview.steps.map(({ stepId, target, input, error }) => ({
+    steps: preview.steps.map(({ stepId, target, taskId, input, error }) => ({
       stepId,
       compensationFor: stepOf(target),
       executionId: target,
-      taskId: taskOf(stepId),
+      ...(taskId !== undefined && { taskId }),
       ...(input !== undefined && error === null && { input: json(input) }),
       ...(error !== null && { error: errorView(error) }),
     })),

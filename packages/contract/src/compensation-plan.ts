@@ -22,7 +22,9 @@ export const PlannedStepView = z
     stepId: z.string(),
     compensationFor: z.string().meta({ description: "the step that it undoes" }),
     executionId: z.string().meta({ description: "the execution of it that it undoes" }),
-    taskId: z.string(),
+    taskId: z.string().optional().meta({
+      description: "left out where an expression gives it that has no value, or beyond 500 steps",
+    }),
     input: Json.optional().meta({
       description: "as its task would get it; left out beyond 500 steps, or where it has no value",
     }),

@@ -95,7 +95,7 @@ export const fieldTexts: Readonly<Record<string, FieldText>> = {
     ["CardDeclined"],
   ),
 
-  taskId: field("The task that a worker runs.", "payment_task"),
+  taskId: field("The task that a worker runs. It may hold ${ … }.", "payment_task"),
   input: field(`${withExpressions} Or one expression. Default: the instance's input.`, {
     orderId: "${ input.orderId }",
   }),
@@ -112,7 +112,7 @@ export const fieldTexts: Readonly<Record<string, FieldText>> = {
   "SubWorkflowStep.input": field(`The child's input. ${withExpressions}`, {
     orderId: "${ input.orderId }",
   }),
-  queue: field("The queue that it waits in; workers choose theirs.", "mail"),
+  queue: field("The queue that it waits in; workers choose theirs. It may hold ${ … }.", "mail"),
   compensationFor: field("The step that it undoes.", "reserve_inventory"),
 
   eventPattern: field(
@@ -185,7 +185,7 @@ export const fieldTexts: Readonly<Record<string, FieldText>> = {
   itemName: field('What an item is called in expressions, beside "item". Default item.', "line"),
   maxConcurrency: field("Items at work at once.", 10),
   tolerate: field("Failed items that do not fail the step. Default 0.", 3),
-  workflowId: field("The workflow to start.", "shipping"),
+  workflowId: field("The workflow to start. It may hold ${ … }.", "shipping"),
   version: field("Its version. Default: the latest one.", 2),
   detached: field("Whether it is started and not waited for. Default false."),
   outcome: field("How the whole instance ends."),

@@ -75,9 +75,6 @@ const member = [
 /** Into an event's payload. */
 export const PAYLOAD_PATH = String.raw`^(?!event\.payload\.|\$\.)${noExpression}(?:${name}|${member})(?:${member})*$`;
 
-/** Names that are taken as they are. */
-export const PLAIN_NAME = `^${noExpression}`;
-
 /** There is something in it. */
 export const NOT_BLANK = String.raw`\S`;
 

@@ -5,6 +5,7 @@ export { usedCalendars } from "./calendar/used-calendars.ts";
 export type { UsedCalendar } from "./calendar/used-calendars.ts";
 export { addWorkingTime, isWorkingTime, nextWorkingTime } from "./calendar/working-time.ts";
 export { InvariantError } from "./assert.ts";
+export { taskCalled } from "./decide/called.ts";
 export { attemptsMade } from "./decide/step-views.ts";
 export { createSnapshot } from "./decide/start.ts";
 export type { NewInstance } from "./decide/start.ts";

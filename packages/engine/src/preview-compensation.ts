@@ -1,4 +1,5 @@
 import type { Json } from "@millrace/expressions";
+import { defined } from "./assert.ts";
 import type { Definition } from "./definition/definition.ts";
 import { decide, isNeeds } from "./decide/decide.ts";
 import type { Decision } from "./state/decision.ts";
@@ -34,6 +35,8 @@ export interface PlannedCompensation {
   readonly stepId: string;
   /** Execution key of what it undoes. */
   readonly target: string;
+  /** Undefined: an expression gives it, which fails, or is not worked out, as the plan is longer than `maxInputs`. */
+  readonly taskId: string | undefined;
   /** Undefined: not worked out, as the plan is longer than `maxInputs`. */
   readonly input: Json | undefined;
   /** It would fail before it runs, as its values cannot be evaluated. */
@@ -92,7 +95,7 @@ export function previewCompensation(
 
   const awaited = awaitedOf(definition, cancelled, now);
   return {
-    steps: plannedOf(plan, targets, undone, snapshot).map((step, index) =>
+    steps: plannedOf(definition, plan, targets, undone, snapshot).map((step, index) =>
       index < maxInputs ? step : { ...step, input: undefined, error: null },
     ),
     skipped: skippedOf(definition, reads, targets, failed),
@@ -152,6 +155,7 @@ function successesOf(plan: readonly string[], before: Snapshot): readonly Signal
 }
 
 function plannedOf(
+  { compensationSteps }: Definition,
   plan: readonly string[],
   targets: readonly string[],
   { inserts }: Decision,
@@ -161,7 +165,14 @@ function plannedOf(
   return executionsOf(plan, before).map(([stepId, iteration], index) => {
     const row = rows.get(executionKey(stepId, iteration));
     const target = targets[index] ?? "";
-    return { stepId, target, input: row?.input, error: row?.error ?? null };
+    const { taskId } = defined(compensationSteps.get(stepId), stepId);
+    return {
+      stepId,
+      target,
+      taskId: typeof taskId === "string" ? taskId : (row?.taskId ?? undefined),
+      input: row?.input,
+      error: row?.error ?? null,
+    };
   });
 }
 

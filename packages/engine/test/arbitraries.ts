@@ -74,6 +74,14 @@ const retry = fc.record(
   { requiredKeys: [] },
 );
 
+/** A task, queue or workflow, by its id or by an expression, of which some give none. */
+const called = (name: string) =>
+  fc.oneof(
+    { weight: 12, arbitrary: fc.constant(name) },
+    { weight: 3, arbitrary: fc.constant(`${name}_\${ variables.n ?? 0 }`) },
+    { weight: 1, arbitrary: fc.constant("${ variables.missing }") },
+  );
+
 type Json = WorkflowDefinition["output"];
 
 /** There in one of `of` cases. */
@@ -117,7 +125,8 @@ function stepsOf(
   const task = fc.record({
     ...common,
     type: fc.constant("TASK" as const),
-    taskId: fc.constant("work"),
+    taskId: called("work"),
+    queue: oneIn(8, called("queue")),
     input: oneIn(3, inItem ? fc.oneof(value, ofItem) : value),
     retry: oneIn(2, retry),
     timeout: oneIn(5, duration),
@@ -130,7 +139,7 @@ function stepsOf(
   const child = fc.record({
     ...common,
     type: fc.constant("SUB_WORKFLOW" as const),
-    workflowId: fc.constant("other"),
+    workflowId: called("other"),
     timeout: oneIn(5, duration),
     totalTimeout: oneIn(5, duration),
     input: oneIn(3, inItem ? fc.oneof(value, ofItem) : value),
@@ -379,7 +388,7 @@ const step = stepsOf(outerTarget, false, 2);
 
 const compensation = fc.record({
   type: fc.constant("TASK" as const),
-  taskId: fc.constant("undo"),
+  taskId: called("undo"),
   input: oneIn(2, value),
   condition: oneIn(2, condition),
   retry: oneIn(2, retry),

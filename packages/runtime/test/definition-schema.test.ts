@@ -91,6 +91,7 @@ const beyondASchema = new Set<string>([
   "OTHER_LIST",
   "DUPLICATE_BRANCH",
   "BAD_JOIN",
+  "BAD_ID",
   "UNREACHABLE_STEP",
   "JOIN_NEVER_REACHED",
   "OUTPUT_NEVER_THERE",

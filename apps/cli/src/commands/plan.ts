@@ -33,7 +33,7 @@ function print(output: Output, view: CompensationPlanView, most: number): void {
     String(index + 1),
     printable(stepId),
     placeText(executionId),
-    printable(taskId),
+    printable(taskId ?? "–"),
     error ? `would fail: ${printable(error.message)}` : jsonLine(input, most),
   ]);
   if (rows.length > 0) {

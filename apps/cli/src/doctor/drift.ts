@@ -78,7 +78,9 @@ function checkTasks({ workers, definitions }: Installation): Check {
   for (const { id, steps, compensationSteps = [] } of definitions) {
     for (const step of [...stepsWithin(steps), ...compensationSteps]) {
       const { taskId } = step as { readonly taskId?: string };
-      if (taskId !== undefined) named.set(taskId, (named.get(taskId) ?? new Set()).add(id));
+      // Which one an expression gives, nobody knows yet.
+      if (taskId !== undefined && !taskId.includes("${"))
+        named.set(taskId, (named.get(taskId) ?? new Set()).add(id));
     }
   }
   const unknown = [...named].filter(([taskId]) => !known.has(taskId));
@@ -98,7 +100,9 @@ function checkDefinitions({ workflows, definitions }: Installation): Check {
   const children = definitions.flatMap(({ id, steps }) =>
     stepsWithin(steps).flatMap((step) => {
       const { workflowId } = step as { readonly workflowId?: string };
-      return workflowId === undefined || known.has(workflowId) ? [] : `${workflowId} (for ${id})`;
+      const isKnown =
+        workflowId === undefined || workflowId.includes("${") || known.has(workflowId);
+      return isKnown ? [] : `${workflowId} (for ${id})`;
     }),
   );
   if (missing.length > 0) {

@@ -3,6 +3,7 @@ import type { SubWorkflowStep } from "../definition/definition.ts";
 import { nextAttemptDelayMs, resolveRetryPolicy, spread } from "../retry.ts";
 import type { ChildEnd, ChildRef, Signal } from "../state/signal.ts";
 import type { JsonObject, LiveExecution, WorkflowError } from "../state/snapshot.ts";
+import { workflowCalled } from "./called.ts";
 import { awaitChild, cancelChild, startChild } from "./child.ts";
 import { freezeWhenSettled, settleAwaited } from "./compensate.ts";
 import { after, clockMs, isValueError } from "./evaluate.ts";
@@ -182,10 +183,12 @@ function stopChild(turn: Turn, execution: LiveExecution, reason: string): void {
  * What came up to the child from further below is told once, however many levels it has come.
  */
 function errorOf(
-  { workflowId }: SubWorkflowStep,
-  { stepId, attempt, child = "" }: LiveExecution,
+  current: SubWorkflowStep,
+  execution: LiveExecution,
   { status, error, reason, isOwn }: ChildEnd,
 ): WorkflowError {
+  const { stepId, attempt, child = "" } = execution;
+  const workflowId = workflowCalled(current, execution);
   const place = { stepId, attempt };
   const facts = { childId: child, workflowId, status };
   const what = `workflow "${workflowId}" (${child})`;

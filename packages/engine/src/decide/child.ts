@@ -3,6 +3,7 @@ import type { SubWorkflowStep } from "../definition/definition.ts";
 import { LimitError } from "../errors.ts";
 import type { LiveExecution } from "../state/snapshot.ts";
 import { executionKey } from "../state/snapshot.ts";
+import { withCalled, workflowCalled } from "./called.ts";
 import { after, clockMs } from "./evaluate.ts";
 import { insertInstant, settleCompleted } from "./execution.ts";
 import { putLive } from "./live-executions.ts";
@@ -30,11 +31,12 @@ const maxDepth = 32;
 export function enterSubWorkflow(
   turn: Turn,
   current: SubWorkflowStep,
-  execution: LiveExecution,
+  entered: LiveExecution,
 ): boolean {
+  const execution = withCalled(turn, entered, { workflowId: current.workflowId }, entered);
   const depth = (turn.state.parent?.depth ?? 0) + 1;
   if (depth > maxDepth) {
-    const message = `workflows start each other at most ${maxDepth} levels deep, and "${current.workflowId}" would be one level more`;
+    const message = `workflows start each other at most ${maxDepth} levels deep, and "${workflowCalled(current, execution)}" would be one level more`;
     throw new LimitError("NESTED_TOO_DEEP", message);
   }
   const { input } = current;
@@ -56,11 +58,10 @@ export function enterSubWorkflow(
 }
 
 /** @returns The child's id: the same for the same execution, attempt and time. */
-export function startChild(
-  turn: Turn,
-  { workflowId, version, detached }: SubWorkflowStep,
-  { stepId, path, iteration, attempt }: LiveExecution,
-): string {
+export function startChild(turn: Turn, current: SubWorkflowStep, execution: LiveExecution): string {
+  const { version, detached } = current;
+  const { stepId, path, iteration, attempt } = execution;
+  const workflowId = workflowCalled(current, execution);
   const name = `${turn.state.id}/${executionKey(path, iteration)}.${attempt}`;
   const childId = childIdOf(name, turn.now);
   turn.children.set(startKey(childId), {

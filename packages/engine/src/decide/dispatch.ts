@@ -3,6 +3,7 @@ import { defined } from "../assert.ts";
 import type { DurationValue, TaskCall } from "../definition/definition.ts";
 import type { LiveExecution, TimerKind } from "../state/snapshot.ts";
 import { executionKey } from "../state/snapshot.ts";
+import { taskCalled, withCalled } from "./called.ts";
 import { after, clockMs } from "./evaluate.ts";
 import { putLive } from "./live-executions.ts";
 import { setTimer } from "./set-timers.ts";
@@ -17,16 +18,18 @@ import { insertExecution, nextEntry } from "./write-rows.ts";
  * Writes the PENDING row of a TASK or compensation step, sets its clocks and asks for a job.
  *
  * @param input Undefined: the instance's input.
- * @throws ExpressionError, BadValueError where a clock has no good value.
+ * @throws ExpressionError, BadValueError where a clock, or what it calls, has no good value.
  */
 export function dispatchTask(
   turn: Turn,
   call: TaskCall,
-  execution: LiveExecution,
+  entered: LiveExecution,
   input: Json | undefined,
-  context: Context = execution,
+  context: Context = entered,
 ): void {
-  const { stepId, path, iteration, attempt, compensates = null } = execution;
+  const { stepId, path, iteration, attempt, compensates = null } = entered;
+  const execution = withCalled(turn, entered, call, context);
+  const { taskId, queue } = taskCalled(call, execution);
   const clock = (value: DurationValue | undefined) => clockMs(turn, value, context);
   const timeoutMs = clock(call.timeout);
   const heartbeatTimeoutMs = clock(call.heartbeatTimeout);
@@ -39,8 +42,8 @@ export function dispatchTask(
     type: "TASK",
     status: "PENDING",
     attempt,
-    taskId: call.taskId,
-    queue: call.queue,
+    taskId,
+    queue,
     priority: call.priority ?? turn.state.priority,
     input,
     output: undefined,
@@ -70,10 +73,12 @@ export function dispatchTask(
 /** Asks for a job for the execution's current attempt. */
 export function requestJob(
   turn: Turn,
-  { taskId, queue, priority = turn.state.priority }: TaskCall,
-  { path, iteration, attempt }: LiveExecution,
+  call: TaskCall,
+  execution: LiveExecution,
   delayMs: number,
 ): void {
+  const { path, iteration, attempt } = execution;
+  const { taskId, queue } = taskCalled(call, execution);
   turn.dispatches.set(executionKey(path, iteration), {
     kind: "dispatch",
     path,
@@ -81,7 +86,7 @@ export function requestJob(
     attempt,
     taskId,
     queue,
-    priority,
+    priority: call.priority ?? turn.state.priority,
     delayMs,
   });
 }

@@ -150,6 +150,8 @@ const withoutEffect: ReadonlySet<string> = new Set(["noop", "echo", "fail", "sle
 /** Built-in tasks that have no effect outside, or not with this input, and those that are called so. */
 function onlyReads({ fields }: StepOutline): boolean {
   const taskId = textOf(fields["taskId"]) ?? "";
+  // Which one an expression gives, and what that does, nobody knows.
+  if (taskId.includes("${")) return true;
   const words = taskId.split(/[^a-zA-Z]+|(?<=[a-z])(?=[A-Z])/);
   if (words.some((word) => asks.has(word.toLowerCase()))) return true;
   if (taskId !== "http.request") return withoutEffect.has(taskId);

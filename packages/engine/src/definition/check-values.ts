@@ -25,15 +25,17 @@ import {
   readInput,
   readInterval,
   readItems,
-  readPlainName,
+  readQueue,
   readReason,
   readStartCondition,
   readStartPattern,
   readStartId,
   readStartValue,
+  readTaskId,
   readUntil,
   readValue,
   readVariableName,
+  readWorkflowId,
   readWorkingDuration,
 } from "./values.ts";
 
@@ -231,7 +233,7 @@ function checkItemName({ fields, path }: StepOutline, list: ProblemList): void {
 }
 
 function checkSubWorkflow({ fields, path }: StepOutline, { entering }: StepContext): void {
-  entering.text(`${path}/workflowId`, fields["workflowId"], readPlainName("a workflowId"));
+  entering.text(`${path}/workflowId`, fields["workflowId"], readWorkflowId);
   entering.json(`${path}/input`, fields["input"], readValue);
 }
 
@@ -249,8 +251,8 @@ function checkRecursion(outline: Outline, closed: ReadonlySet<string>, list: Pro
 
 /** What a TASK and a compensation step share. */
 function checkTaskCall(fields: Fields, path: string, check: Check): void {
-  check.text(`${path}/taskId`, fields["taskId"], readPlainName("a taskId"));
-  check.text(`${path}/queue`, fields["queue"], readPlainName("a queue"));
+  check.text(`${path}/taskId`, fields["taskId"], readTaskId);
+  check.text(`${path}/queue`, fields["queue"], readQueue);
   check.json(`${path}/input`, fields["input"], readInput);
 }
 

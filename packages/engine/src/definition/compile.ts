@@ -45,12 +45,15 @@ import {
   readInput,
   readInterval,
   readPayloadPath,
+  readQueue,
   readReason,
   readStartCondition,
   readStartPattern,
   readStartId,
   readStartValue,
+  readTaskId,
   readUntil,
+  readWorkflowId,
   readWorkingDuration,
   readValue,
 } from "./values.ts";
@@ -170,7 +173,7 @@ function compileStep(document: StepDocument, { lineage, names }: Surroundings): 
         ...base,
         ...compileTaskCall(document, names),
         type: document.type,
-        queue: document.queue ?? defaultQueue,
+        queue: read(document.queue, readQueue) ?? defaultQueue,
         priority: document.priority,
       };
     case "EVENT_WAIT":
@@ -247,7 +250,7 @@ function compileStep(document: StepDocument, { lineage, names }: Surroundings): 
         ...base,
         ...compileClocks(document, names),
         type: document.type,
-        workflowId: document.workflowId,
+        workflowId: sound(readWorkflowId(document.workflowId, names)),
         version: document.version,
         input: read(document.input, readValue),
         detached: document.detached ?? false,
@@ -311,7 +314,7 @@ type TaskCallDocument = Pick<
 function compileTaskCall(document: TaskCallDocument, names: Names = []): TaskCall {
   const read = readerWith(names);
   return {
-    taskId: document.taskId,
+    taskId: sound(readTaskId(document.taskId, names)),
     input: read(document.input, readInput),
     queue: defaultQueue,
     priority: undefined,

@@ -108,10 +108,12 @@ export interface Clocks {
 
 /** What a TASK and a compensation step share. */
 export interface TaskCall extends Clocks {
-  readonly taskId: string;
+  /** A template gives it when the step is entered. */
+  readonly taskId: string | Template;
   /** Undefined: the instance's input for a TASK; the default of CONTRACT 1 for a compensation. */
   readonly input: Template | undefined;
-  readonly queue: string;
+  /** As `taskId`. */
+  readonly queue: string | Template;
   readonly priority: number | undefined;
   readonly retry: Partial<RetryPolicy>;
   readonly retryIntervals: RetryTemplates;
@@ -205,7 +207,8 @@ export interface MapStep extends StepBase, Clocks {
 
 export interface SubWorkflowStep extends StepBase, Clocks {
   readonly type: "SUB_WORKFLOW";
-  readonly workflowId: string;
+  /** A template gives it when the step is entered. */
+  readonly workflowId: string | Template;
   /** Undefined: the latest one when the parent began; of a detached child, when it starts. */
   readonly version: number | undefined;
   /** Undefined: the instance's input. */

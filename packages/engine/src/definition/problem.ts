@@ -26,6 +26,7 @@ export const definitionCodes = {
   EVENT_NOT_AT_HAND: "an expression that reads the event where there is none",
   BAD_DURATION: "a text that is no ISO-8601 duration",
   BAD_TIME: "a text that is no ISO-8601 time",
+  BAD_ID: "an id of a task or workflow, or a name of a queue, that none of them can have",
   BAD_PATTERN: "an event pattern that is not well formed",
   RESERVED_PATTERN: 'a use of patterns under "workflow." that they do not allow',
   MISPLACED: "a field that cannot stand where it does",

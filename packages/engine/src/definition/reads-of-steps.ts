@@ -125,7 +125,7 @@ function readsOfType(step: Draft): readonly (Reads | undefined)[] {
     case "MAP":
       return [step.items.reads, ...readsOfClocks(step)];
     case "SUB_WORKFLOW":
-      return [step.input?.reads, ...readsOfClocks(step)];
+      return [readsOfName(step.workflowId), step.input?.reads, ...readsOfClocks(step)];
     case "PARALLEL":
       return readsOfClocks(step);
     case "CHOICE":
@@ -149,11 +149,16 @@ function readsOnLeaving(step: Draft, output: Template | undefined): Reads | unde
 function readsOfCall(call: TaskCall): readonly (Reads | undefined)[] {
   const { scheduleTimeout, heartbeatTimeout } = call;
   const clocks = [scheduleTimeout, heartbeatTimeout];
-  return [call.input?.reads, ...readsOfClocks(call), ...clocks.map(readsOfDuration)];
+  const names = [call.taskId, call.queue].map(readsOfName);
+  return [...names, call.input?.reads, ...readsOfClocks(call), ...clocks.map(readsOfDuration)];
 }
 
 function readsOfClocks({ timeout, totalTimeout }: Clocks): readonly (Reads | undefined)[] {
   return [readsOfDuration(timeout), readsOfDuration(totalTimeout)];
+}
+
+function readsOfName(name: string | Template): Reads | undefined {
+  return typeof name === "string" ? undefined : name.reads;
 }
 
 function readsOfDuration(value: DurationValue<unknown> | undefined): Reads | undefined {

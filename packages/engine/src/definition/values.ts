@@ -4,6 +4,8 @@ import type { DurationValue } from "./definition.ts";
 import { isRefusal, monthsInInterval, parseDuration, parseWorkingDuration } from "./duration.ts";
 import type { Refusal, WorkingDuration } from "./duration.ts";
 import { knownValue } from "./known-values.ts";
+import { namedProblem } from "./named.ts";
+import type { NamedKind } from "./named.ts";
 import {
   eventNameProblem,
   isLifecyclePattern,
@@ -258,12 +260,34 @@ export function readVariableName(name: string): Reading<string> {
   );
 }
 
-/** A text that could hold an expression one day and is taken as it is today. */
-export function readPlainName(what: string): (text: string) => Reading<string> {
-  return (text) =>
-    text.includes("${")
-      ? faulty("NOT_SUPPORTED_YET", notYet(`an expression in ${what}`))
-      : sound(text);
+/** The id of the task that a step calls, in which `${…}` may give the whole or a part. */
+export function readTaskId(text: string, names = noNames): Reading<string | Template> {
+  return readNamed("taskId", text, names);
+}
+
+/** The same of the queue that it waits in. */
+export function readQueue(text: string, names = noNames): Reading<string | Template> {
+  return readNamed("queue", text, names);
+}
+
+/** The same of the workflow that it starts. */
+export function readWorkflowId(text: string, names = noNames): Reading<string | Template> {
+  return readNamed("workflowId", text, names);
+}
+
+function readNamed(kind: NamedKind, text: string, names: Names): Reading<string | Template> {
+  if (!text.includes("${")) return sound(text);
+  const reading = readTemplate(text, { roots: [...roots, ...names] });
+  if (reading.value === undefined) return reading;
+  const known = knownText(reading.value);
+  // What nobody knows may be something, or nothing.
+  const texts =
+    known === undefined ? [withStandIns(text, names), withStandIns(text, names, "")] : [known];
+  const problems = texts.flatMap((each) => (each === undefined ? [] : [namedProblem(kind, each)]));
+  const [problem] = problems;
+  const isNone = problem !== undefined && !problems.includes(undefined);
+  if (isNone) return faulty("BAD_ID", `${quote(text)} ${problem}`);
+  return { ...reading, wants: "string" };
 }
 
 export function notYet(what: string): string {

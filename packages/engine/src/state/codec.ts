@@ -76,6 +76,7 @@ export interface StoredLive {
   readonly last?: string;
   readonly branches?: OpenBranches;
   readonly items?: OpenItems;
+  readonly called?: LiveExecution["called"];
   readonly child?: string;
   readonly round?: number;
   readonly heldAt?: string;
@@ -145,6 +146,7 @@ const liveFields: Readonly<Record<keyof StoredLive, true>> = {
   last: true,
   branches: true,
   items: true,
+  called: true,
   child: true,
   round: true,
   heldAt: true,
@@ -253,7 +255,7 @@ export function decodeSnapshot(columns: StoredSnapshot): Snapshot {
 export function storeLive(execution: LiveExecution): StoredLive {
   const { stepId, path, iteration, phase, attempt, timers } = execution;
   const { waitKey, awaiting, compensates, within, branches, items } = execution;
-  const { child, round, heldAt, error } = execution;
+  const { called, child, round, heldAt, error } = execution;
   const stored: Mutable<StoredLive> = { ...execution.others, phase };
   if (stepId !== stepIdOf(path)) stored.stepId = stepId;
   if (attempt !== 1) stored.attempt = attempt;
@@ -265,6 +267,7 @@ export function storeLive(execution: LiveExecution): StoredLive {
   if (within !== undefined && within.last !== null) stored.last = within.last;
   if (branches !== undefined) stored.branches = branches;
   if (items !== undefined) stored.items = items;
+  if (called !== undefined) stored.called = called;
   if (child !== undefined) stored.child = child;
   if (round !== undefined) stored.round = round;
   if (heldAt !== undefined) stored.heldAt = heldAt;
@@ -292,6 +295,7 @@ export function restoreLive(stored: StoredLive, key: string): LiveExecution {
   if (within !== undefined) live.within = within;
   if (stored.branches !== undefined) live.branches = stored.branches;
   if (stored.items !== undefined) live.items = stored.items;
+  if (stored.called !== undefined) live.called = stored.called;
   if (stored.child !== undefined) live.child = stored.child;
   if (stored.round !== undefined) live.round = stored.round;
   if (stored.heldAt !== undefined) live.heldAt = stored.heldAt;

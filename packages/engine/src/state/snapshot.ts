@@ -158,6 +158,12 @@ export interface LiveExecution {
   readonly within?: Place;
   readonly branches?: OpenBranches;
   readonly items?: OpenItems;
+  /** What its step calls, of that which is an expression: what it came to when it was entered. */
+  readonly called?: {
+    readonly taskId?: string;
+    readonly queue?: string;
+    readonly workflowId?: string;
+  };
   /** Id of the child whose end it waits for. */
   readonly child?: string;
   /** Attempts made before the present round of them: an operator has granted another one. */

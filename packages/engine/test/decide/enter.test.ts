@@ -72,6 +72,12 @@ describe("values that fail when a step is entered", () => {
     ],
     ["a delay", { type: "DELAY", duration: "${ input.word }" }],
     ["a time", { type: "DELAY", until: "${ input.word }" }],
+    ["a taskId", { taskId: "${ input.word + '\\n' }" }],
+    ["a taskId that is no text", { taskId: "${ input }" }],
+    ["a taskId that is not there", { taskId: "${ input.nothing }" }],
+    ["a queue", { queue: "${ 'a queue ' + input.word }" }],
+    ["a workflowId", { type: "SUB_WORKFLOW", workflowId: "${ input.word + '!' }" }],
+    ["a workflowId that is no text", { type: "SUB_WORKFLOW", workflowId: "${ input }" }],
     ["a variable", { type: "SET", variables: { a: "${ parseJson('oops') }" } }],
     [
       "an END's output",

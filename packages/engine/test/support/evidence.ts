@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import type { Evidence, ReplayedStep, StepEvidence } from "../../src/consistency/evidence.ts";
+import { workflowCalled } from "../../src/decide/called.ts";
 import { hasOpenDeadLetter } from "../../src/decide/dead-letter.ts";
 import type { Definition } from "../../src/definition/definition.ts";
 import { advanceInMemory, memoryInstance } from "../../src/fold.ts";
@@ -7,7 +8,7 @@ import type { HistoryStep } from "../../src/fold.ts";
 import { engineRev } from "../../src/rev.ts";
 import { blankSnapshot, changesBetween } from "../../src/state/changes.ts";
 import { storedSignal } from "../../src/state/stored-signal.ts";
-import type { Snapshot } from "../../src/state/snapshot.ts";
+import type { LiveExecution, Snapshot } from "../../src/state/snapshot.ts";
 import { executionKey } from "../../src/state/snapshot.ts";
 import type { Stored } from "./laws.ts";
 import { created, noon } from "./simulation.ts";
@@ -87,7 +88,7 @@ export function evidenceOf(
       held: held.has(name),
     })),
     history: commits,
-    children: Object.values(snapshot.live).flatMap(({ stepId, path, iteration, attempt, child }) =>
+    children: Object.values(snapshot.live).flatMap(({ path, iteration, attempt, child, ...live }) =>
       child === undefined
         ? []
         : {
@@ -95,7 +96,7 @@ export function evidenceOf(
             iteration,
             attempt,
             childId: child,
-            ...childOf(definition, stepId),
+            ...childOf(definition, live),
             detached: false,
             requestedAt: now,
             startedAt: now,
@@ -129,10 +130,10 @@ export function evidenceOf(
 const hashOf = (key: readonly unknown[]) =>
   createHash("sha256").update(JSON.stringify(key)).digest("hex");
 
-function childOf({ steps }: Definition, stepId: string) {
-  const step = steps.get(stepId);
-  if (step?.type !== "SUB_WORKFLOW") throw new Error(`step ${stepId} has no child`);
-  return { workflowId: step.workflowId, workflowVersion: step.version ?? null };
+function childOf({ steps }: Definition, live: Pick<LiveExecution, "stepId" | "called">) {
+  const step = steps.get(live.stepId);
+  if (step?.type !== "SUB_WORKFLOW") throw new Error(`step ${live.stepId} has no child`);
+  return { workflowId: workflowCalled(step, live), workflowVersion: step.version ?? null };
 }
 
 function clockOf(status: string, made: ReplayedStep | undefined, now: Date) {

@@ -84,7 +84,7 @@ const outcomes = {
 
 function count(
   { services: { metrics } }: WorkerState,
-  { call: { taskId: task }, snapshot: { workflowId }, step: { stepId } }: Held,
+  { snapshot: { workflowId }, step: { stepId, taskId: task } }: Held,
   { kind }: AttemptSignal,
   startedAt: number,
 ): void {

@@ -1,4 +1,4 @@
-import { decide, noReads } from "@millrace/engine";
+import { decide, executionKey, noReads, taskCalled } from "@millrace/engine";
 import type { Decision, ExecutionRead, Reads, Signal, Snapshot } from "@millrace/engine";
 import { DataRefusedError, loadInbox, loadInstance } from "@millrace/store";
 import type { Commit, Key } from "@millrace/store";
@@ -281,10 +281,9 @@ function rememberRows(reads: Reads, decision: Decision, held: Held): Reads {
   return { ...noReads, latest, inputs };
 }
 
-function readOf({ step, call }: Held, update: Decision["updates"][number]): ExecutionRead {
+function readOf(held: Held, update: Decision["updates"][number]): ExecutionRead {
   const { path, iteration, status, attempt, output, error, completion } = update;
-  const { stepId, fence } = step;
-  const { queue } = call;
+  const { stepId, fence } = held.step;
   return {
     stepId,
     path,
@@ -297,6 +296,10 @@ function readOf({ step, call }: Held, update: Decision["updates"][number]): Exec
     error,
     completion,
     entry: null,
-    queue,
+    queue: queueOf(held),
   };
+}
+
+function queueOf({ call, snapshot, step: { path, iteration } }: Held): string {
+  return taskCalled(call, snapshot.live[executionKey(path, iteration)] ?? {}).queue;
 }
