@@ -36,6 +36,3 @@ create index limit_slots_priority on limit_slots (
 create index limit_slots_deadline on limit_slots (
   tenant_id, limit_key, has_run desc, promoted_at desc, deadline, priority desc, wanted_at, instance_id)
   where status = 'WANTED';
-
--- What one instance has, under whichever limits.
-create index limit_slots_instance on limit_slots (tenant_id, instance_id);

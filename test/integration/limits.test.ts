@@ -13,7 +13,7 @@ import { occupation } from "../support/occupation.ts";
 import { openTestApi } from "./api/support.ts";
 import type { TestApi } from "./api/support.ts";
 
-// Limits of a workflow (CONTRACT 6, PROMISES P10): one API, and two schedulers and two workers with
+// Limits (CONTRACT 6, PROMISES P10): one API, and two schedulers and two workers with
 // connections of their own, all in this process. The task says who is at it.
 
 const tasks = [new URL("../support/tasks/occupy.mjs", import.meta.url).pathname];
@@ -58,6 +58,9 @@ afterEach(async () => {
   at.now.clear();
   for (const { id } of await instancesIn("CREATED,RUNNING,WAITING_FOR_EVENT,PAUSED")) {
     await api.call("POST", `/v1/instances/${id}/cancel`, { reason: "the test is over" });
+  }
+  for (const { id } of (await limits()).filter(({ source }) => source === "SET")) {
+    await api.call("DELETE", `/v1/limits/${encodeURIComponent(id)}`);
   }
   const left = await query("select * from limit_slots");
   if (left.length > 0) throw new Error(`left under a limit: ${JSON.stringify(left)}`);
@@ -257,6 +260,158 @@ test("one that is promoted goes before all others, whatever the order of the que
       data: { reason: "it is late" },
     }),
   );
+});
+
+test("a limit that is set while instances run counts those, admits no other before there is room, and goes before that of the definition", async () => {
+  await register("set", { steps: [occupy("a")] });
+  at.isHeld = true;
+  const [one, two] = await startMany("set", 2, {});
+  await working(one ?? "");
+  await working(two ?? "");
+
+  const created = await put("type:set", { limit: 2, queue: "FIFO" });
+  const third = await start("set");
+  await eventually("those that run to be counted", async () => (await heldOf("type:set")) === 2);
+  expect(await statusOf(third)).toBe("CREATED");
+  expect(await limitOf(third)).toMatchObject({ limitKey: "type:set", limit: 2, taken: 2 });
+  expect(created).toMatchObject({ status: 201, body: { version: 1, kind: "TYPE" } });
+  expect(created.headers.get("etag")).toBe('"1"');
+
+  // Its definition's, which is read where none is set.
+  await register("set", { concurrency: { limit: 3 }, steps: [occupy("a")] });
+  const fourth = await start("set");
+  expect(await limit("type:set")).toMatchObject({
+    source: "SET",
+    limit: 2,
+    usage: { held: 2, queued: 2 },
+  });
+  expect(await limits()).toContainEqual(expect.objectContaining({ id: "type:set", limit: 2 }));
+  const stale = await put("type:set", { limit: 9 }, { "if-match": '"7"' });
+  expect(stale.status).toBe(412);
+  await put("type:set", { limit: 3 }, { "if-match": '"1"' });
+  await working(third);
+  expect(at.now.size).toBe(3);
+
+  await put("type:set", { limit: 1 });
+  at.now.delete(third);
+  await ended(third, "COMPLETED");
+  expect(await statusOf(fourth)).toBe("CREATED");
+  await api.call("DELETE", "/v1/limits/type:set");
+  await working(fourth);
+  expect(await limit("type:set")).toMatchObject({ source: "DEFINITION", version: 0, limit: 3 });
+  expect(at.most).toBe(3);
+});
+
+test("C74: under limits of all, of a tenant, of a user and of a workflow an instance has a slot of each or of none, none is exceeded, and none leaks", async () => {
+  await register("many", {
+    concurrency: { limit: 4 },
+    steps: [
+      occupy("first", "pause"),
+      { stepId: "pause", type: "DELAY", duration: "PT0.02S", transitions: { default: "second" } },
+      occupy("second"),
+    ],
+  });
+  await register("free", { steps: [occupy("a")] });
+  await put("global", { limit: 5 });
+  await put("tenant", { limit: 4, queue: "FIFO" });
+  await put("user:ada", { limit: 1 });
+
+  at.isHeld = true;
+  const users = ["ada", "ada", "ada", "ada", "bob", "bob", "bob"];
+  const ids = await Promise.all(
+    users.map((userId) => start("many", { ms: 5 }, { userId, priority: userId === "ada" ? 9 : 0 })),
+  );
+  await eventually("the tenant's limit to be reached", async () => at.now.size === 4);
+  // That one user is held up holds up nobody else.
+  expect(ids.slice(0, 4).filter((id) => at.now.has(id))).toHaveLength(1);
+  expect(ids.slice(4).every((id) => at.now.has(id))).toBe(true);
+  const waiting = ids.slice(0, 4).find((id) => !at.now.has(id)) ?? "";
+  expect(await limitOf(waiting)).toMatchObject({ limitKey: "tenant", taken: 4, queued: 3 });
+
+  const elsewhere = await Promise.all(
+    [1, 2].map(() => start("free", {}, { tenantId: "another", userId: "ada" })),
+  );
+  await eventually("the global limit to be reached", async () => at.now.size === 5);
+  const [queued = ""] = elsewhere.filter((id) => !at.now.has(id));
+  expect(await limitOf(queued)).toMatchObject({ limitKey: "global", limit: 5, taken: 5 });
+  expect(await query("select 1 from limit_slots where status <> 'WANTED'")).toHaveLength(5);
+  const uses = (await limits()).map(({ id, usage }) => [id, usage.held]);
+  expect(Object.fromEntries(uses)).toMatchObject({
+    global: 5,
+    tenant: 4,
+    "type:many": 4,
+    "user:ada": 1,
+  });
+
+  // As after kill -9: what it holds is run again, with the slot that it has.
+  await query("update workers set beat_at = now() - interval '1 min'");
+  await verb(waiting, "cancel");
+  at.isHeld = false;
+  at.now.clear();
+  const all = [...ids, ...elsewhere].filter((id) => id !== waiting);
+  await Promise.all(all.map((id) => ended(id, "COMPLETED")));
+  expect(at.most).toBe(5);
+  expect(await query("select 1 from limit_slots")).toEqual([]);
+  const { body } = await api.call("GET", `/v1/instances/${ids[0]}/consistency`);
+  expect(body).toMatchObject({ ok: true, skipped: [] });
+});
+
+test("one that waited when a limit was set needs a slot to go on, and is free again once it is deleted", async () => {
+  await register("later", {
+    steps: [{ ...wait, transitions: { default: "a" } }, occupy("a")],
+  });
+  const [first, second] = [
+    await start("later", {}, { userId: "a b" }),
+    await start("later", {}, { userId: "a b" }),
+  ];
+  await status(second, "WAITING_FOR_EVENT");
+  at.isHeld = true;
+  await put("user:a b", { limit: 1 });
+  await api.call("POST", "/v1/events", { pattern: `go.${first}`, payload: {} });
+  await working(first);
+  await publish(second);
+  expect(await limitOf(second)).toMatchObject({ limitKey: "user:a b", position: 1, taken: 1 });
+  const { body: history } = await api.call("GET", `/v1/instances/${second}/history`);
+  expect(history.items).toContainEqual(
+    expect.objectContaining({ type: "workflow.limited", data: { limits: ["user:a%20b"] } }),
+  );
+
+  await api.call("DELETE", "/v1/limits/user:a%20b");
+  await working(second);
+});
+
+test("a limit of a tenant is nobody else's, and the global one is no tenant's", async () => {
+  await put("tenant", { limit: 0, maxQueued: 1 });
+  await put("global", { limit: 5 });
+  const other = { "millrace-tenant": "another" };
+  const own = { "millrace-tenant": "default" };
+
+  await put("user:ada", { limit: 7 }, other);
+  const { body } = await api.call("GET", "/v1/limits", undefined, other);
+  const answers = [
+    await api.call("GET", "/v1/limits/tenant", undefined, other),
+    await api.call("DELETE", "/v1/limits/tenant", undefined, other),
+    await api.call("GET", "/v1/limits/global", undefined, other),
+    await put("global", { limit: 1 }, other),
+    await api.call("GET", "/v1/limits/user:ada", undefined, own),
+    await api.call("DELETE", "/v1/limits/user:ada", undefined, other),
+  ];
+
+  expect(body.items.map(({ id }: { id: string }) => id)).toContain("user:ada");
+  expect(body.items.map(({ id }: { id: string }) => id)).not.toContain("tenant");
+  expect(body.items.map(({ id }: { id: string }) => id)).not.toContain("global");
+  expect(answers.map(({ status: code }) => code)).toEqual([404, 404, 404, 404, 404, 204]);
+  expect(await limit("tenant")).toMatchObject({ limit: 0, maxQueued: 1 });
+  expect(await limit("global")).toMatchObject({ limit: 5 });
+
+  // The tenant's own bounds its starts, too.
+  await register("bounded", { steps: [occupy("a")] });
+  const queued = await start("bounded");
+  const refused = await api.call("POST", "/v1/instances", { workflowId: "bounded" });
+  expect(refused).toMatchObject({ status: 429, body: { code: "TOO_MANY_QUEUED" } });
+  expect(refused.body.detail).toContain('limit "tenant"');
+  expect(Number(refused.headers.get("retry-after"))).toBeGreaterThan(0);
+  expect(await limitOf(queued)).toMatchObject({ limitKey: "tenant", limit: 0 });
 });
 
 test("beyond maxQueued a start is refused with 429, alone and among others, and never too early or too late", async () => {
@@ -486,6 +641,24 @@ async function limitOf(id: string) {
 
 async function placesOf(...ids: readonly string[]): Promise<readonly number[]> {
   return Promise.all(ids.map(async (id) => (await limitOf(id)).position));
+}
+
+async function put(id: string, body: object, headers: Record<string, string> = {}) {
+  return api.call("PUT", `/v1/limits/${encodeURIComponent(id)}`, body, headers);
+}
+
+async function limit(id: string) {
+  return (await api.call("GET", `/v1/limits/${encodeURIComponent(id)}`)).body;
+}
+
+async function heldOf(id: string): Promise<number> {
+  return (await limit(id)).usage.held;
+}
+
+async function limits(): Promise<
+  readonly { id: string; source: string; usage: { held: number; queued: number } }[]
+> {
+  return (await api.call("GET", "/v1/limits?limit=500")).body.items;
 }
 
 async function instancesIn(statuses: string): Promise<readonly { id: string }[]> {

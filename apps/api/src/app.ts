@@ -23,7 +23,7 @@ import { insightRoutes } from "./routes/insight.ts";
 import { controlRoutes } from "./routes/control.ts";
 import { instanceRoutes } from "./routes/instances.ts";
 import { operationRoutes } from "./routes/operations.ts";
-import { plannedRoutes } from "./routes/planned.ts";
+import { limitRoutes } from "./routes/limits.ts";
 import { scheduleRoutes } from "./routes/schedules.ts";
 import { streamRoutes } from "./routes/streams.ts";
 import type { ApiContext, Runtime } from "./runtime.ts";
@@ -47,7 +47,6 @@ export interface ServedRoute {
   readonly method: string;
   /** In Fastify's form: a colon that is meant as such is there twice. */
   readonly url: string;
-  readonly isPlanned: boolean;
 }
 
 export interface App {
@@ -133,18 +132,14 @@ export async function createApp({ runtime, log, onAnswered }: AppOptions): Promi
   await http.register(scheduleRoutes, options);
   await http.register(operationRoutes, options);
   await http.register(healthRoutes, options);
-  await http.register(plannedRoutes, options);
+  await http.register(limitRoutes, options);
   await http.register(documentRoutes, { document: () => openApiDocument(routes) });
   await http.ready();
 
   return {
     http,
-    routes: routes.flatMap(({ url, method, config }) =>
-      [method].flat().map((each) => ({
-        method: each,
-        url,
-        isPlanned: config?.isPlanned === true,
-      })),
+    routes: routes.flatMap(({ url, method }) =>
+      [method].flat().map((each) => ({ method: each, url })),
     ),
     async close() {
       stopping.abort();

@@ -43,6 +43,7 @@ import {
   readInstance,
 } from "@millrace/store";
 import { calendarsOf } from "./calendars.ts";
+import { limitsOf } from "./limits.ts";
 import { consistencyView, repairView } from "./consistency-view.ts";
 import { deadLettersOf } from "./dead-letters.ts";
 import { forOwner, refusalOf } from "./for-owner.ts";
@@ -211,6 +212,7 @@ export function bindRuntime(services: Services): Runtime {
     },
 
     ...calendarsOf(services),
+    ...limitsOf(services),
     ...deadLettersOf(services),
     ...schedulesOf(services),
     ...operationsOf(services),

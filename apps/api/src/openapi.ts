@@ -68,7 +68,6 @@ export function openApiDocument(routes: readonly RouteOptions[]): object {
 
   const paths: Record<string, Record<string, object>> = {};
   for (const route of routes) {
-    if (route.config?.isPlanned === true) continue;
     const path = pathOf(route.url);
     for (const method of [route.method].flat()) {
       if (method === "HEAD") continue;
@@ -96,6 +95,11 @@ const TAGS = [
   { name: "instances", description: "Started workflows: start, read, wait, list, cancel." },
   { name: "events", description: "Facts from outside that waits, cancels and starts listen for." },
   { name: "calendars", description: "Working hours and holidays, for delays that count by them." },
+  {
+    name: "limits",
+    description:
+      "How many instances run at once: of all, of a tenant, of a workflow, of a user; set while they run.",
+  },
   {
     name: "dead letters",
     description: "Steps that killed their workers: list, show, retry, discard.",

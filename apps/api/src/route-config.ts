@@ -36,7 +36,5 @@ declare module "fastify" {
     body?: z.ZodType;
     /** Media type of the answer; default JSON. */
     mediaType?: string;
-    /** Part of the contract that is not there yet: answers 501 and stays out of the document. */
-    isPlanned?: boolean;
   }
 }

@@ -20,10 +20,14 @@ import type {
   InstancePage,
   InstanceView,
   JsonObject,
+  LimitDocument,
+  LimitPage,
+  LimitView,
   ListCalendarsQuery,
   ListDeadLettersQuery,
   ListDefinitionsQuery,
   ListInstancesQuery,
+  ListLimitsQuery,
   ListScheduleRunsQuery,
   ListSchedulesQuery,
   ListStepsQuery,
@@ -247,6 +251,25 @@ export interface Runtime extends ScheduleCalls {
    * @throws CalendarNotFoundError, CalendarChangedError
    */
   deleteCalendar(caller: Caller, id: string, ifMatch?: number): Promise<void>;
+
+  /**
+   * @param ifMatch The version that the caller has read.
+   * @throws GlobalLimitError, LimitChangedError, TooManyLimitsError
+   */
+  putLimit(
+    caller: Caller,
+    id: string,
+    document: LimitDocument,
+    ifMatch?: number,
+  ): Promise<{ readonly limit: LimitView; readonly created: boolean }>;
+  /** @throws GlobalLimitError, LimitNotFoundError */
+  readLimit(caller: Caller, id: string): Promise<LimitView>;
+  listLimits(caller: Caller, query: ListLimitsQuery): Promise<LimitPage>;
+  /**
+   * @param ifMatch The version that the caller has read.
+   * @throws GlobalLimitError, LimitNotFoundError, LimitChangedError
+   */
+  deleteLimit(caller: Caller, id: string, ifMatch?: number): Promise<void>;
 
   listDeadLetters(caller: Caller, query: ListDeadLettersQuery): Promise<DeadLetterPage>;
   /** @throws DeadLetterNotFoundError */

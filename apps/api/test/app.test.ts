@@ -210,7 +210,8 @@ test.each([
     400,
     "INVALID_HEADER",
   ],
-  ["POST", "/v1/limits", JSON_TYPE, "{}", 501, "NOT_SUPPORTED"],
+  ["PUT", "/v1/limits/order", JSON_TYPE, '{"limit":1}', 400, "BAD_ID"],
+  ["PUT", "/v1/limits/tenant", JSON_TYPE, '{"limit":-1}', 400, "INVALID_BODY"],
   [
     "POST",
     "/v1/events",

@@ -54,6 +54,7 @@ function read({
       pause: null,
       interventions: 0,
       reopened: 0,
+      limits: null,
       slot: null,
       slotRequests: 0,
       slotWantedAt: null,

@@ -14,6 +14,7 @@ import { type DeadLetterCalls, deadLetterCalls } from "./dead-letters.ts";
 import { type DefinitionCalls, definitionCalls } from "./definitions.ts";
 import { type EventCalls, eventCalls } from "./events.ts";
 import { type InstanceCalls, instanceCalls } from "./instances.ts";
+import { type LimitCalls, limitCalls } from "./limits.ts";
 import { openFollow } from "./stream.ts";
 import { type ScheduleCalls, scheduleCalls } from "./schedules.ts";
 import {
@@ -34,6 +35,7 @@ export class MillraceClient {
   readonly instances: InstanceCalls;
   readonly events: EventCalls;
   readonly calendars: CalendarCalls;
+  readonly limits: LimitCalls;
   readonly deadLetters: DeadLetterCalls;
   readonly schedules: ScheduleCalls;
   readonly #send: Transport;
@@ -44,6 +46,7 @@ export class MillraceClient {
     this.instances = instanceCalls(this.#send, openFollow(options));
     this.events = eventCalls(this.#send);
     this.calendars = calendarCalls(this.#send);
+    this.limits = limitCalls(this.#send);
     this.deadLetters = deadLetterCalls(this.#send);
     this.schedules = scheduleCalls(this.#send);
   }

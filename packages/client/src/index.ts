@@ -2,6 +2,7 @@ export { MillraceClient } from "./client.ts";
 export type { CalendarCalls } from "./calendars.ts";
 export type { DeadLetterCalls } from "./dead-letters.ts";
 export type { DefinitionCalls, DefinitionSource, Registered, Validated } from "./definitions.ts";
+export type { LimitCalls } from "./limits.ts";
 export {
   MillraceApiError,
   MillraceClientError,

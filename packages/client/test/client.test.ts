@@ -65,6 +65,27 @@ describe("calls", () => {
     ]);
   });
 
+  test("limits are put at a version, listed, read and deleted by what they are called", async () => {
+    reply = json(200, { id: "tenant" });
+
+    await client.limits.put("type:w", { limit: 3, queue: "FIFO" }, { ifMatch: 2 });
+    await client.limits.list({ limit: 2, cursor: "c" });
+    await client.limits.get("user:ada b");
+    await client.limits.delete("tenant", { ifMatch: 4 });
+
+    expect(received).toMatchObject([
+      {
+        method: "PUT",
+        url: "/v1/limits/type%3Aw",
+        body: { limit: 3, queue: "FIFO" },
+        headers: { "if-match": '"2"' },
+      },
+      { method: "GET", url: "/v1/limits?limit=2&cursor=c" },
+      { method: "GET", url: "/v1/limits/user%3Aada%20b" },
+      { method: "DELETE", url: "/v1/limits/tenant", headers: { "if-match": '"4"' } },
+    ]);
+  });
+
   test("register posts the document and says whether it made a version", async () => {
     reply = json(201, { id: "w", version: 1, contentHash: "h", warnings: [] });
 

@@ -29,6 +29,15 @@ export {
   type Weekday,
 } from "./calendars.ts";
 export {
+  LimitDocument,
+  LimitId,
+  LimitKind,
+  LimitPage,
+  type LimitSource,
+  LimitView,
+  ListLimitsQuery,
+} from "./limits.ts";
+export {
   CancellationTrigger,
   CompensationStep,
   parseDocument,

@@ -6,6 +6,7 @@ import { type QueueLog, TroubleLog } from "./log.ts";
 export type WakeTopic =
   | "instance"
   | "event"
+  | "limit"
   | "queue"
   | "schedule"
   | "slot"

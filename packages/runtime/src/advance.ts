@@ -32,6 +32,8 @@ export interface Intent {
   readonly signals: (snapshot: Snapshot, inbox: readonly MatchedWait[]) => readonly Signal[];
   /** Also hand over matched waits that are not applied yet. */
   readonly inbox?: boolean;
+  /** Also where nothing has happened: it may have limits to take note of. */
+  readonly alsoLimits?: boolean;
   /** What else is written in the transaction of the commit, which then takes the row first. */
   readonly within?: ((trx: Db) => Promise<void>) | undefined;
   /** What stands for a definition that is not stored any more; without it nothing can be decided then. */
@@ -124,12 +126,19 @@ async function draft(
   { intent, mayCarry }: { readonly intent: Intent; readonly mayCarry: boolean },
   db = services.database.db,
 ): Promise<Commit | undefined> {
-  const signals = intent.signals(snapshot, inbox);
-  if (signals.length === 0) return undefined;
+  const given = intent.signals(snapshot, inbox);
+  if (given.length === 0 && intent.alsoLimits !== true) return undefined;
   const { workflowId, workflowVersion } = snapshot;
   const definition =
     intent.remains ??
     (await services.definitions.get(key.tenantId, workflowId, workflowVersion)).definition;
+  const { limits } = services;
+  const isOld = limits.refresh(db);
+  if (isOld !== undefined) await isOld;
+  const noted =
+    intent.remains === undefined ? limits.noteFor(definition, snapshot, given) : undefined;
+  const signals = noted === undefined ? given : [noted, ...given];
+  if (signals.length === 0) return undefined;
   const at = services.clock.now();
   const { answer: decision } = await decideLoading(db, key, definition, snapshot, signals, at);
   if (decision.snapshot === snapshot) return undefined;

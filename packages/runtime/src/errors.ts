@@ -1,3 +1,5 @@
+import { shownLimit } from "@millrace/store";
+
 /** A fault of one place in a document or body: a JSON pointer, a stable code, words for a person. */
 export interface Problem {
   readonly path: string;
@@ -212,6 +214,47 @@ export class StatusConflictError extends MillraceError {
   }
 }
 
+export class LimitNotFoundError extends MillraceError {
+  override readonly name = "LimitNotFoundError";
+  readonly code = "LIMIT_NOT_FOUND";
+  constructor(id: string) {
+    super(`there is no limit "${id}"`);
+  }
+}
+
+/** It is not the one that was read. */
+export class LimitChangedError extends MillraceError {
+  override readonly name = "LimitChangedError";
+  readonly code = "PRECONDITION_FAILED";
+  /** @param version The version that is stored; undefined: there is none. */
+  constructor(id: string, version: number | undefined) {
+    super(
+      version === undefined
+        ? `limit "${id}" has not been set, so that it has no version`
+        : `limit "${id}" is at version ${version}, not at the one of If-Match`,
+    );
+  }
+}
+
+export class TooManyLimitsError extends MillraceError {
+  override readonly name = "TooManyLimitsError";
+  readonly code = "TOO_MANY_LIMITS";
+  constructor(most: number) {
+    super(`a tenant has ${most} limits at most; delete some that are not needed`);
+  }
+}
+
+/** That of all tenants is for whoever stands for the whole installation. */
+export class GlobalLimitError extends MillraceError {
+  override readonly name = "GlobalLimitError";
+  readonly code = "LIMIT_NOT_FOUND";
+  constructor() {
+    super(
+      'the limit "global" is that of the whole installation, and no tenant\'s; leave out the header Millrace-Tenant',
+    );
+  }
+}
+
 export class NotQueuedError extends MillraceError {
   override readonly name = "NotQueuedError";
   readonly code = "STATUS_CONFLICT";
@@ -279,14 +322,17 @@ export class ReservedPatternError extends MillraceError {
   }
 }
 
-/** The limit of the workflow is reached, and so is the number of those that may wait for a slot. */
+/** A limit is reached, and so is the number of those that may wait for a slot under it. */
 export class QueueFullError extends MillraceError {
   override readonly name = "QueueFullError";
   readonly code = "TOO_MANY_QUEUED";
   override readonly retryAfterSeconds = 5;
-  constructor(workflowId: string, maxQueued: number) {
+  constructor(workflowId: string, limitKey: string, maxQueued: number) {
+    const of = limitKey.startsWith("type:")
+      ? `workflow "${workflowId}"`
+      : `limit "${shownLimit(limitKey)}"`;
     super(
-      `all slots of workflow "${workflowId}" are taken, and ${count(maxQueued, "instance")} ${maxQueued === 1 ? "is" : "are"} queued, which is its maxQueued; try again later`,
+      `all slots of ${of} are taken, and ${count(maxQueued, "instance")} ${maxQueued === 1 ? "is" : "are"} queued, which is its maxQueued; try again later`,
     );
   }
 }

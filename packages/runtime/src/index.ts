@@ -9,6 +9,10 @@ export { cancelInstance } from "./instances/cancel-instance.ts";
 export type { CancelBody } from "./instances/cancel-instance.ts";
 export { pauseQueue, resumeQueue } from "./queues/pause-queue.ts";
 export { pauseInstance, resumeInstance } from "./instances/pause-instance.ts";
+export { definedLimit, limitOf, limitUses } from "./limits/limit-in-force.ts";
+export type { LimitInForce, LimitUse } from "./limits/limit-in-force.ts";
+export { globalLimit } from "./limits/limit-cache.ts";
+export { deleteLimit, limitRefOf, putLimit } from "./limits/save-limit.ts";
 export { promoteInstance } from "./instances/promote-instance.ts";
 export type { PauseBody, ResumeBody } from "./instances/pause-instance.ts";
 export { patchInstance } from "./instances/patch-instance.ts";
@@ -32,6 +36,7 @@ export {
   DeadLetterNotFoundError,
   DeadLetterResolvedError,
   IdempotencyConflictError,
+  LimitNotFoundError,
   InstanceNotFoundError,
   InvalidCalendarError,
   InvalidDefinitionError,

@@ -232,6 +232,7 @@ function wake({ queue, announcements }: Services, { previous, decision }: Commit
   if (due.length > 0) queue.wake.publish("timer", { dueAt: Math.min(...due) });
   if (concernsQueue(previous, decision.snapshot)) {
     const { tenantId, workflowId } = previous;
+    // By the key an earlier release knows what to look at.
     queue.wake.publish("slot", { tenantId, limitKey: typeLimitKey(workflowId) });
   }
 }

@@ -1,5 +1,11 @@
-import { countByStatus, limitsInUse, oldestUnreadMs, workflowOfLimit } from "@millrace/store";
-import { limitOf } from "./instances/limit.ts";
+import {
+  countByStatus,
+  limitsOfSet,
+  oldestUnreadMs,
+  setsInUse,
+  workflowOfLimit,
+} from "@millrace/store";
+import { limitOf } from "./limits/limit-in-force.ts";
 import type { Services } from "./services.ts";
 
 /** Pool use of this process, read when metrics are asked for. */
@@ -45,11 +51,23 @@ export function sampleInstallation(services: Services, queues: readonly string[]
 
 /** By workflow, that of all tenants together. */
 async function sampleLimits(services: Services): Promise<void> {
-  const { metrics, database } = services;
+  const { metrics, database, limits } = services;
+  await limits.refresh(database.db);
+  const counts = new Map<
+    string,
+    { tenantId: string; limitKey: string; taken: number; queued: number }
+  >();
+  for (const { tenantId, limitSet, taken, queued } of await setsInUse(database.db)) {
+    const limitKey = limitsOfSet(limitSet).find((key) => workflowOfLimit(key) !== undefined);
+    if (limitKey === undefined) continue;
+    const name = JSON.stringify([tenantId, limitKey]);
+    const before = counts.get(name) ?? { tenantId, limitKey, taken: 0, queued: 0 };
+    counts.set(name, { ...before, taken: before.taken + taken, queued: before.queued + queued });
+  }
   const uses = await Promise.all(
-    (await limitsInUse(database.db)).map(async (use) => {
+    [...counts.values()].map(async (use) => {
       const { slots } = await limitOf(services, use);
-      return { ...use, slots, labels: { workflow: workflowOfLimit(use.limitKey) } };
+      return { ...use, slots, labels: { workflow: workflowOfLimit(use.limitKey) ?? "" } };
     }),
   );
   metrics.slots.replace(uses.map(({ labels, slots: value }) => ({ labels, value })));

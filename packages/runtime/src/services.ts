@@ -19,6 +19,8 @@ import { matchEmitted } from "./events/match-emitted.ts";
 import { openInstanceWakes } from "./instances/instance-wakes.ts";
 import type { InstanceWakes } from "./instances/instance-wakes.ts";
 import { openQueuedStarts } from "./instances/queued-starts.ts";
+import { openLimitCache } from "./limits/limit-cache.ts";
+import type { LimitCache } from "./limits/limit-cache.ts";
 import { openLoader } from "./loader.ts";
 import type { Loader } from "./loader.ts";
 import { openMissedJobs } from "./missed-jobs.ts";
@@ -44,6 +46,7 @@ export interface Services {
   readonly log: Log;
   readonly metrics: Metrics;
   readonly definitions: DefinitionCache;
+  readonly limits: LimitCache;
   readonly simulations: Simulations;
   readonly wakes: InstanceWakes;
   readonly load: Loader;
@@ -57,7 +60,7 @@ export interface Services {
   readonly commit: (commit: Commit) => Promise<CommitOutcome>;
   /** First commits of new instances, grouped. */
   readonly create: (commit: Commit) => Promise<CommitOutcome>;
-  /** The same, where the workflow's limit bounds those that wait. */
+  /** The same, where a limit bounds those that wait. */
   readonly createQueued: (commit: Commit) => Promise<CommitOutcome>;
 }
 
@@ -118,7 +121,8 @@ export async function openServices(settings: ServicesSettings): Promise<Services
   const clock = await openClock(database, log);
   const definitions = openDefinitionCache(database.db);
   const missed = openMissedJobs({ db: database.db, queue, clock, log });
-  const createQueued = openQueuedStarts({ database, definitions });
+  const limits = openLimitCache(database.db);
+  const createQueued = openQueuedStarts({ database, definitions, limits });
   const services: Services = {
     database,
     queue,
@@ -126,6 +130,7 @@ export async function openServices(settings: ServicesSettings): Promise<Services
     log,
     metrics,
     definitions,
+    limits,
     simulations: openSimulations(),
     wakes: openInstanceWakes(queue),
     load: openLoader(database.db),
@@ -146,6 +151,12 @@ export async function openServices(settings: ServicesSettings): Promise<Services
     ),
     createQueued: (commit) => missed.aware(() => createQueued(commit)),
   };
+  // What was missed is found by the age of what is at hand.
+  queue.wake.subscribe("limit", () => {
+    limits.reload(database.db).catch((error: unknown) => {
+      log.debug({ err: error }, "limits are read again later");
+    });
+  });
   return services;
 }
 

@@ -20,6 +20,7 @@ import { givenHash } from "./given.ts";
 import { instanceColumns, snapshotOf } from "./instance-row.ts";
 import type { InstanceRow } from "./instance-row.ts";
 import { keyHashOf, parseJson } from "./json.ts";
+import { ownSet } from "./limit-key.ts";
 import { prepared, run, type Db } from "./statement.ts";
 import { isForeignTime, reckonable } from "./stored-time.ts";
 import { sharedTenant } from "./tenants.ts";
@@ -150,7 +151,7 @@ function slotOf(row: InstanceFacts): SlotEvidence | null {
   };
 }
 
-/** Plan: one descent of the primary key for each limit of the tenant, however many wait there. */
+/** Plan: one descent of the primary key for each set of limits in the tenant, however many wait there. */
 const foreignLimits = `with recursive limits as (
       (select l.limit_key from limit_slots l where l.tenant_id = i.tenant_id
         order by l.limit_key limit 1)
@@ -161,7 +162,7 @@ const foreignLimits = `with recursive limits as (
     select array_agg(l.limit_key order by l.limit_key) from limits k
     join limit_slots l on l.tenant_id = i.tenant_id and l.limit_key = k.limit_key
       and l.instance_id = i.id
-    where k.limit_key <> 'type:' || i.workflow_id`;
+    where k.limit_key <> ${ownSet("i")}`;
 
 /** Deliveries that have just been written may belong to a match under way. */
 const instance = prepared(
@@ -191,7 +192,7 @@ const instance = prepared(
     coalesce(i.given = ${givenHash("i", "i.parent is not null")}, true) as is_as_given
   from workflow_instances i
   left join limit_slots t on t.tenant_id = i.tenant_id
-    and t.limit_key = 'type:' || i.workflow_id and t.instance_id = i.id
+    and t.limit_key = ${ownSet("i")} and t.instance_id = i.id
   where i.tenant_id = $1 and i.id = $2`,
 );
 

@@ -103,15 +103,39 @@ export {
   deleteStraySlots,
   grantedAtOnce,
   grantSlots,
-  limitsInUse,
-  lockLimit,
+  isGlobal,
+  limitName,
+  lockLimits,
   queuePlace,
   roomToQueue,
+  setsInUse,
   takeUntoldGrants,
-  wantedLimits,
+  uncounted,
+  wantedSets,
 } from "./limit-slots.ts";
-export type { Grant, LimitRef, LimitUse, QueueOrder, QueuePlace } from "./limit-slots.ts";
-export { typeLimitKey, workflowOfLimit } from "./limit-key.ts";
+export type {
+  Grant,
+  GrantScope,
+  LimitRef,
+  LimitSetRef,
+  LimitSetUse,
+  LimitsSet,
+  LimitToGrant,
+  QueuePlace,
+} from "./limit-slots.ts";
+export {
+  limitKeyOf,
+  limitSetOf,
+  limitsOfSet,
+  shownLimit,
+  typeLimitKey,
+  userLimitKey,
+  userOfLimit,
+  widthOf,
+  workflowOfLimit,
+} from "./limit-key.ts";
+export { deleteLimit, getLimit, listLimits, loadLimits, mostLimits, saveLimit } from "./limits.ts";
+export type { LimitSaved, ListedLimit, NewLimit, StoredLimit } from "./limits.ts";
 export {
   adoptChild,
   listenAgain,
@@ -146,7 +170,7 @@ export { readHistory } from "./history.ts";
 export type { HistoryRow } from "./history.ts";
 export { instanceReadOf } from "./first-read.ts";
 export { readInstance, readInstances } from "./instances.ts";
-export { tenantOf } from "./tenant-of.ts";
+export { tenantOf, tenantsOfInstances } from "./tenant-of.ts";
 export type { InstanceRead, TimerRead, WaitRead } from "./instances.ts";
 export { attemptsOf, latestSteps } from "./step-read.ts";
 export type { StepRead } from "./step-read.ts";

@@ -1,15 +1,20 @@
-import type { Definition } from "@millrace/engine";
+import { chooseAdmissions } from "@millrace/engine";
+import type { QueueOrder, Room, Waiting } from "@millrace/engine";
 import type { Key } from "./commit.ts";
+import { limitsOfSet, ownSet, widthOf } from "./limit-key.ts";
 import { prepared, run, type Db } from "./statement.ts";
 
 /**
- * Who waits for a slot under a limit, and who has one. Commits ask and give up (slot-writes.ts); here
- * they are granted, one at a time a limit: whoever counts holds the limit's lock from before the count
- * until what it granted is committed. Grants skip rows that commits have locked, and wait for none.
+ * Who waits for a slot under its limits, and who has one. Commits ask and give up (slot-writes.ts); here
+ * they are granted, by one at a time in a tenant: whoever counts holds its lock from before the count until
+ * what it granted is committed. Grants skip rows that commits have locked, and wait for none.
  */
 
 /** Slots that are granted at once. */
 export const grantedAtOnce = 100;
+
+/** Sets of limits whose queues are read at once. */
+const setsAtOnce = 200;
 
 /** Names one limit. */
 export interface LimitRef {
@@ -17,8 +22,15 @@ export interface LimitRef {
   readonly limitKey: string;
 }
 
+/** Names those of a tenant that need slots under the same limits. */
+export interface LimitSetRef {
+  readonly tenantId: string;
+  readonly limitSet: string;
+}
+
 /** An instance that has been given a slot and has not taken note of it. */
 export interface Grant extends Key {
+  /** All of its limits. */
   readonly limitKey: string;
   /** Of the instance, which it answers. */
   readonly request: number;
@@ -27,38 +39,236 @@ export interface Grant extends Key {
   readonly hasRun: boolean;
 }
 
-export type QueueOrder = NonNullable<Definition["concurrency"]>["queue"];
-
-export interface GrantOptions {
+export interface LimitToGrant {
   /** How many there are. */
   readonly limit: number;
   readonly queue: QueueOrder;
 }
 
+/** Those among whom slots are given away: whoever shares a limit is one of them. */
+export interface GrantScope {
+  /** Undefined: all, which share the global limit. */
+  readonly tenantId: string | undefined;
+  /** Those for which somebody waits. */
+  readonly sets: readonly LimitSetRef[];
+  /** Of all limits of these sets. @param name As of `limitName`. */
+  readonly limitOf: (name: string) => LimitToGrant | undefined;
+}
+
+/** What a limit is called beside those of other tenants. */
+export function limitName(tenantId: string, limitKey: string): string {
+  return limitKey === globalKey ? globalKey : JSON.stringify([tenantId, limitKey]);
+}
+
+const globalKey = "global";
+
+export function isGlobal({ limitSet }: LimitSetRef): boolean {
+  return limitsOfSet(limitSet)[0] === globalKey;
+}
+
 /**
- * Gives free slots of a limit to those that wait first in line, `grantedAtOnce` at most.
+ * Gives free slots to those that wait first in line, `grantedAtOnce` at most.
  *
- * In a transaction of two statements: what is counted is what is committed once the lock is there.
+ * In a transaction of several statements: what is counted is what is committed once the lock is there.
  */
-export async function grantSlots(
-  db: Db,
-  { tenantId, limitKey }: LimitRef,
-  { limit, queue }: GrantOptions,
-): Promise<readonly Grant[]> {
+export async function grantSlots(db: Db, scope: GrantScope): Promise<readonly Grant[]> {
   return db.transaction().execute(async (trx) => {
-    await lockLimit(trx, { tenantId, limitKey });
-    const values = [tenantId, limitKey, limit];
-    return (await run<GrantRow>(trx, grants[queue], values)).map(grantOf);
+    await lockScope(trx, scope);
+    const rooms = await roomsOf(trx, scope);
+    const isFull = (name: string) => (rooms.get(name)?.free ?? 0) <= 0;
+    const open = scope.sets
+      .map((set) => ({ ...set, limits: namesOf(set) }))
+      .filter(({ limits }) => !limits.some(isFull))
+      .slice(0, setsAtOnce);
+    if (open.length === 0) return [];
+    const queues = await readQueues(trx, open, rooms);
+    const chosen = chooseAdmissions(queues, rooms, grantedAtOnce);
+    if (chosen.length === 0) return [];
+    const values = [
+      chosen.map(({ tenantId }) => tenantId),
+      chosen.map(({ limitSet }) => limitSet),
+      chosen.map(({ instanceId }) => instanceId),
+    ];
+    return (await run<GrantRow>(trx, grant, values)).map(grantOf);
   });
 }
 
-/** Until the transaction ends. Limits of different names may share a lock, which only costs time. */
-export async function lockLimit(trx: Db, { tenantId, limitKey }: LimitRef): Promise<void> {
-  await run(trx, lock, [JSON.stringify([tenantId, limitKey])]);
+function namesOf({ tenantId, limitSet }: LimitSetRef): readonly string[] {
+  return limitsOfSet(limitSet).map((limitKey) => limitName(tenantId, limitKey));
+}
+
+/** The widest first. */
+async function roomsOf(
+  trx: Db,
+  { tenantId, sets, limitOf }: GrantScope,
+): Promise<ReadonlyMap<string, Room>> {
+  const taken = new Map<string, number>();
+  const counts =
+    tenantId === undefined
+      ? await run<CountRow>(trx, takenByAll, [])
+      : await run<CountRow>(trx, takenByTenant, [tenantId]);
+  for (const { tenant_id, limit_key: limitSet, taken: some } of counts) {
+    for (const name of namesOf({ tenantId: tenant_id, limitSet })) {
+      taken.set(name, (taken.get(name) ?? 0) + some);
+    }
+  }
+  const widths = new Map<string, number>();
+  for (const set of sets) {
+    for (const key of limitsOfSet(set.limitSet)) {
+      widths.set(limitName(set.tenantId, key), widthOf(key));
+    }
+  }
+  const names = [...widths].toSorted(([, one], [, other]) => one - other);
+  return new Map(
+    names.flatMap(([name]) => {
+      const limit = limitOf(name);
+      if (limit === undefined) return [];
+      return [[name, { free: limit.limit - (taken.get(name) ?? 0), order: limit.queue }] as const];
+    }),
+  );
+}
+
+interface CountRow {
+  readonly tenant_id: string;
+  readonly limit_key: string;
+  readonly taken: number;
+}
+
+/** Plan: the index of slots that are taken, which holds as many as the limits allow. */
+const takenBy = (condition: string) => `select tenant_id, limit_key, count(*)::integer as taken
+  from limit_slots where status <> 'WANTED' ${condition} group by tenant_id, limit_key`;
+const takenByTenant = prepared("slots_taken_by_tenant", takenBy("and tenant_id = $1"));
+const takenByAll = prepared("slots_taken_by_all", takenBy(""));
+
+interface OpenSet extends LimitSetRef {
+  readonly limits: readonly string[];
+}
+
+interface Head extends Waiting, LimitSetRef {}
+
+/** As many of each as there is room for, in the order of the narrowest limit. */
+async function readQueues(trx: Db, sets: readonly OpenSet[], rooms: ReadonlyMap<string, Room>) {
+  const queues: { readonly limits: readonly string[]; readonly waiting: readonly Head[] }[] = [];
+  const byOrder = groupBy(sets, ({ limits }) => rooms.get(limits.at(-1) ?? "")?.order);
+  for (const [order, some] of byOrder) {
+    if (order === undefined) continue;
+    const rows = await run<HeadRow>(trx, heads[order], [
+      some.map(({ tenantId }) => tenantId),
+      some.map(({ limitSet }) => limitSet),
+      some.map(({ limits }) => Math.min(...limits.map((name) => rooms.get(name)?.free ?? 0))),
+    ]);
+    const bySet = groupBy(rows, ({ ix }) => ix);
+    for (const [index, set] of some.entries()) {
+      const { tenantId, limitSet, limits } = set;
+      const waiting = (bySet.get(index + 1) ?? []).map((row) => ({
+        tenantId,
+        limitSet,
+        instanceId: row.instance_id,
+        hasRun: row.has_run,
+        promotedAt: row.promoted_at,
+        priority: row.priority,
+        deadline: row.deadline,
+        wantedAt: row.wanted_at,
+      }));
+      queues.push({ limits, waiting });
+    }
+  }
+  return queues;
+}
+
+function groupBy<T, K>(items: readonly T[], keyOf: (item: T) => K): ReadonlyMap<K, readonly T[]> {
+  const groups = new Map<K, T[]>();
+  for (const item of items) {
+    const group = groups.get(keyOf(item));
+    if (group === undefined) groups.set(keyOf(item), [item]);
+    else group.push(item);
+  }
+  return groups;
+}
+
+interface HeadRow {
+  readonly ix: number;
+  readonly instance_id: string;
+  readonly has_run: boolean;
+  readonly promoted_at: number;
+  readonly priority: number;
+  readonly deadline: number;
+  readonly wanted_at: number;
+}
+
+/** Those that have run before come first; each order has its index. */
+const orders: Readonly<Record<QueueOrder, string>> = {
+  FIFO: "has_run desc, promoted_at desc, wanted_at, instance_id",
+  PRIORITY: "has_run desc, promoted_at desc, priority desc, wanted_at, instance_id",
+  DEADLINE: "has_run desc, promoted_at desc, deadline, priority desc, wanted_at, instance_id",
+};
+
+const heads: Readonly<Record<QueueOrder, string>> = {
+  FIFO: headsIn("FIFO"),
+  PRIORITY: headsIn("PRIORITY"),
+  DEADLINE: headsIn("DEADLINE"),
+};
+
+/**
+ * Plan: those that are first come from the index of their order. Their number is written into the text,
+ * since a plan for any number would sort the whole queue.
+ */
+function headsIn(queue: QueueOrder): string {
+  const milliseconds = (time: string) => `(extract(epoch from ${time}) * 1000)::double precision`;
+  return prepared(
+    `slot_heads_${queue.toLowerCase()}`,
+    `select s.ix::integer, h.instance_id, h.has_run, ${milliseconds("h.promoted_at")} as promoted_at,
+      h.priority, coalesce(${milliseconds("h.deadline")}, 'Infinity') as deadline,
+      ${milliseconds("h.wanted_at")} as wanted_at
+    from unnest($1::text[], $2::text[], $3::integer[]) with ordinality
+      as s (tenant_id, limit_key, room, ix)
+    cross join lateral (
+      select f.*, row_number() over () as place from (
+        select l.* from limit_slots l
+        where l.tenant_id = s.tenant_id and l.limit_key = s.limit_key and l.status = 'WANTED'
+        order by ${orders[queue]}
+        limit ${grantedAtOnce}) f) h
+    where h.place <= s.room
+    order by s.ix, h.place`,
+  );
+}
+
+/**
+ * Until the transaction ends. Those of one tenant exclude each other, and whoever gives away the global limit
+ * excludes all. Limits of workflows alone have their own locks as well, as those take who start below a
+ * `maxQueued`, and earlier releases. Names may share a lock, which only costs time.
+ */
+async function lockScope(trx: Db, { tenantId, sets }: GrantScope): Promise<void> {
+  await run(trx, tenantId === undefined ? lockAll : shareAll, []);
+  if (tenantId !== undefined) await run(trx, lock, [[JSON.stringify([tenantId])]]);
+  await lockLimits(
+    trx,
+    sets
+      .filter(({ limitSet }) => limitSet.startsWith("type:") && !limitSet.includes(" "))
+      .map(({ tenantId: owner, limitSet: limitKey }) => ({ tenantId: owner, limitKey })),
+  );
+}
+
+/** In one order, whoever asks. */
+export async function lockLimits(trx: Db, limits: readonly LimitRef[]): Promise<void> {
+  const names = limits.map(({ tenantId, limitKey }) => JSON.stringify([tenantId, limitKey]));
+  if (names.length > 0) await run(trx, lock, [[...new Set(names)].toSorted()]);
 }
 
 /** The seed sets its locks apart from others'. */
-const lock = prepared("lock_limit", "select pg_advisory_xact_lock(hashtextextended($1, 13))");
+const lock = prepared(
+  "lock_limits",
+  `select pg_advisory_xact_lock(hashtextextended(n.name, 13))
+  from (select name from unnest($1::text[]) with ordinality u (name, ix) order by ix) n`,
+);
+const lockAll = prepared(
+  "lock_all_limits",
+  "select pg_advisory_xact_lock(hashtextextended('', 13))",
+);
+const shareAll = prepared(
+  "share_all_limits",
+  "select pg_advisory_xact_lock_shared(hashtextextended('', 13))",
+);
 
 interface GrantRow {
   readonly tenant_id: string;
@@ -73,57 +283,31 @@ interface GrantRow {
 const grantColumns =
   "l.tenant_id, l.limit_key, l.instance_id, l.request, l.wanted_at, l.granted_at, l.has_run";
 
-/** Those that have run before come first; each order has its index. */
-const orders: Readonly<Record<QueueOrder, string>> = {
-  FIFO: "has_run desc, promoted_at desc, wanted_at, instance_id",
-  PRIORITY: "has_run desc, promoted_at desc, priority desc, wanted_at, instance_id",
-  DEADLINE: "has_run desc, promoted_at desc, deadline, priority desc, wanted_at, instance_id",
-};
-
-const grants: Readonly<Record<QueueOrder, string>> = {
-  FIFO: grantIn("FIFO"),
-  PRIORITY: grantIn("PRIORITY"),
-  DEADLINE: grantIn("DEADLINE"),
-};
-
 /**
  * Whoever grants tells the instance at once; what is left after so long is the reconciler's.
  *
- * Plan: those that are first come from the index of their order. Their number is written into the text,
- * since a plan for any number would sort the whole queue. They are locked by their primary key, which a
- * `case` leaves alone to do it while the table is nearly empty (claim.ts). Measured with 100,000 that wait: 3 ms, not 90.
+ * Plan: they are locked by their primary key, which a `case` leaves alone to do it while the table is nearly
+ * empty (claim.ts).
  */
-function grantIn(queue: QueueOrder): string {
-  return prepared(
-    `grant_slots_${queue.toLowerCase()}`,
-    `with first as materialized (
-      select l.* from limit_slots l
-      where l.tenant_id = $1 and l.limit_key = $2 and l.status = 'WANTED'
-      order by ${orders[queue]}
-      limit ${grantedAtOnce}),
-    free as materialized (
-      select first.* from first
-      order by ${orders[queue]}
-      limit greatest(0, $3::integer - (
-        select count(*) from limit_slots t
-        where t.tenant_id = $1 and t.limit_key = $2 and t.status <> 'WANTED')::integer)),
-    chosen as materialized (
-      select x.tenant_id, x.limit_key, x.instance_id from free x
-      cross join lateral (
-        select 1 from limit_slots l
-        where l.tenant_id = x.tenant_id and l.limit_key = x.limit_key
-          and l.instance_id = x.instance_id
-          and case l.status when 'WANTED' then true else false end
-        for update skip locked) l)
-    update limit_slots l
-    set status = 'GRANTED', granted_at = statement_timestamp(),
-      look_at = statement_timestamp() + interval '2 s'
-    from chosen x
-    where l.tenant_id = x.tenant_id and l.limit_key = x.limit_key
-      and l.instance_id = x.instance_id
-    returning ${grantColumns}`,
-  );
-}
+const grant = prepared(
+  "grant_slots",
+  `with chosen as materialized (
+    select x.tenant_id, x.limit_key, x.instance_id
+    from unnest($1::text[], $2::text[], $3::uuid[]) x (tenant_id, limit_key, instance_id)
+    cross join lateral (
+      select 1 from limit_slots l
+      where l.tenant_id = x.tenant_id and l.limit_key = x.limit_key
+        and l.instance_id = x.instance_id
+        and case l.status when 'WANTED' then true else false end
+      for update skip locked) l)
+  update limit_slots l
+  set status = 'GRANTED', granted_at = statement_timestamp(),
+    look_at = statement_timestamp() + interval '2 s'
+  from chosen x
+  where l.tenant_id = x.tenant_id and l.limit_key = x.limit_key
+    and l.instance_id = x.instance_id
+  returning ${grantColumns}`,
+);
 
 function grantOf(row: GrantRow): Grant {
   return {
@@ -156,10 +340,10 @@ const untold = prepared(
   returning ${grantColumns}`,
 );
 
-/** The limits for which somebody waits: one descent of the index each, however many wait. */
-export async function wantedLimits(db: Db): Promise<readonly LimitRef[]> {
+/** The limits for which somebody waits: one descent of the index for each set, however many wait. */
+export async function wantedSets(db: Db): Promise<readonly LimitSetRef[]> {
   const rows = await run<{ tenant_id: string; limit_key: string }>(db, wantedKeys, []);
-  return rows.map(({ tenant_id, limit_key }) => ({ tenantId: tenant_id, limitKey: limit_key }));
+  return rows.map(({ tenant_id, limit_key }) => ({ tenantId: tenant_id, limitSet: limit_key }));
 }
 
 const wantedKeys = prepared(
@@ -203,7 +387,7 @@ const strays = prepared(
     where l.status <> 'WANTED'
       and (i.id is null or i.status in ('PAUSED', 'COMPLETED', 'FAILED', 'CANCELLED')
         or (l.status = 'HELD' and i.status <> 'RUNNING')
-        or l.limit_key <> 'type:' || i.workflow_id)
+        or substring(l.limit_key from '(?:^| )type:([^ ]+)') <> i.workflow_id)
     limit $1
     for update of l skip locked)
   delete from limit_slots l using stray x
@@ -211,7 +395,7 @@ const strays = prepared(
   returning ${grantColumns}`,
 );
 
-/** Deletes what an instance has under the limits of other workflows. @returns Those limits. */
+/** Deletes what an instance has under limits that are not its own. @returns Those limits. */
 export async function deleteForeignSlots(
   db: Db,
   { tenantId, instanceId }: Key,
@@ -225,7 +409,7 @@ const foreign = prepared(
   "delete_foreign_slots",
   `delete from limit_slots l using workflow_instances i
   where l.tenant_id = $1 and l.instance_id = $2 and i.tenant_id = $1 and i.id = $2
-    and l.limit_key <> 'type:' || i.workflow_id
+    and l.limit_key <> ${ownSet("i")}
   returning l.limit_key`,
 );
 
@@ -235,32 +419,27 @@ export interface QueuePlace {
   readonly wantedAt: Date;
   /** From 1: how many are admitted before it, and one. */
   readonly position: number;
-  readonly queued: number;
-  readonly taken: number;
 }
 
+/** @param sets Those that have the limit whose queue it is. */
 export async function queuePlace(
   db: Db,
-  { tenantId, limitKey }: LimitRef,
-  instanceId: string,
+  { tenantId, limitSet, instanceId }: Key & LimitSetRef,
   queue: QueueOrder,
+  sets: readonly LimitSetRef[],
 ): Promise<QueuePlace | undefined> {
   const [row] = await run<{
     status: QueuePlace["status"];
     wanted_at: Date;
     position: number;
-    queued: number;
-    taken: number;
-  }>(db, places[queue], [tenantId, limitKey, instanceId]);
-  return (
-    row && {
-      status: row.status,
-      wantedAt: row.wanted_at,
-      position: row.position,
-      queued: row.queued,
-      taken: row.taken,
-    }
-  );
+  }>(db, places[queue], [
+    tenantId,
+    limitSet,
+    instanceId,
+    sets.map((set) => set.tenantId),
+    sets.map((set) => set.limitSet),
+  ]);
+  return row && { status: row.status, wantedAt: row.wanted_at, position: row.position };
 }
 
 /**
@@ -287,42 +466,56 @@ function placeIn(queue: QueueOrder): string {
   return prepared(
     `queue_place_${queue.toLowerCase()}`,
     `select m.status, m.wanted_at,
-      1 + count(*) filter (where l.status = 'WANTED' and ${isBefore[queue]})::integer as position,
-      count(*) filter (where l.status = 'WANTED')::integer as queued,
-      count(*) filter (where l.status <> 'WANTED')::integer as taken
+      1 + (select count(*) from unnest($4::text[], $5::text[]) s (tenant_id, limit_key)
+        join limit_slots l on l.tenant_id = s.tenant_id and l.limit_key = s.limit_key
+        where l.status = 'WANTED' and ${isBefore[queue]})::integer as position
     from limit_slots m
-    join limit_slots l on l.tenant_id = $1 and l.limit_key = $2
-    where m.tenant_id = $1 and m.limit_key = $2 and m.instance_id = $3
-    group by m.status, m.wanted_at`,
+    where m.tenant_id = $1 and m.limit_key = $2 and m.instance_id = $3`,
   );
 }
 
-export interface LimitUse extends LimitRef {
+export interface LimitSetUse extends LimitSetRef {
   readonly taken: number;
+  /** All that wait. */
   readonly queued: number;
+  /** Those of them that have not run before. */
+  readonly starts: number;
 }
 
-/** Slots taken and instances queued, of every limit that has any. */
-export async function limitsInUse(db: Db): Promise<readonly LimitUse[]> {
-  const rows = await run<{ tenant_id: string; limit_key: string; taken: number; queued: number }>(
-    db,
-    inUse,
-    [],
-  );
+/**
+ * Slots taken and instances queued, of every set of limits that has any.
+ *
+ * @param tenantId Undefined: of all tenants.
+ */
+export async function setsInUse(db: Db, tenantId?: string): Promise<readonly LimitSetUse[]> {
+  const rows =
+    tenantId === undefined
+      ? await run<UseRow>(db, inUse, [])
+      : await run<UseRow>(db, inUseByTenant, [tenantId]);
   return rows.map(({ tenant_id, limit_key, ...counts }) => ({
     tenantId: tenant_id,
-    limitKey: limit_key,
+    limitSet: limit_key,
     ...counts,
   }));
 }
 
-const inUse = prepared(
-  "limits_in_use",
+interface UseRow {
+  readonly tenant_id: string;
+  readonly limit_key: string;
+  readonly taken: number;
+  readonly queued: number;
+  readonly starts: number;
+}
+
+const usesBy = (condition: string) =>
   `select tenant_id, limit_key, count(*) filter (where status <> 'WANTED')::integer as taken,
-    count(*) filter (where status = 'WANTED')::integer as queued
-  from limit_slots
-  group by tenant_id, limit_key`,
-);
+    count(*) filter (where status = 'WANTED')::integer as queued,
+    count(*) filter (where status = 'WANTED' and not has_run)::integer as starts
+  from limit_slots ${condition}
+  group by tenant_id, limit_key`;
+
+const inUse = prepared("limits_in_use", usesBy(""));
+const inUseByTenant = prepared("limits_in_use_by_tenant", usesBy("where tenant_id = $1"));
 
 /**
  * How many starts may still be queued, with the limit's lock held: those for which there is a slot do
@@ -335,16 +528,68 @@ export async function roomToQueue(
   maxQueued: number,
 ): Promise<number> {
   const [row] = await run<{ queued: number; others: number }>(trx, queueCounts, [
-    tenantId,
+    limitKey === globalKey ? null : tenantId,
     limitKey,
   ]);
   const { queued = 0, others = 0 } = row ?? {};
   return Math.max(0, maxQueued + Math.max(0, limit - others) - queued);
 }
 
+/** Plan: one descent of the primary key for each set of limits; then those that have this one. */
 const queueCounts = prepared(
   "queue_counts",
-  `select count(*) filter (where status = 'WANTED' and not has_run)::integer as queued,
-    count(*) filter (where status <> 'WANTED' or has_run)::integer as others
-  from limit_slots where tenant_id = $1 and limit_key = $2`,
+  `with recursive sets as (
+    (select l.tenant_id, l.limit_key from limit_slots l
+      where l.tenant_id >= coalesce($1::text, '') order by l.tenant_id, l.limit_key limit 1)
+    union all
+    select n.tenant_id, n.limit_key from sets k
+    cross join lateral (
+      select l.tenant_id, l.limit_key from limit_slots l
+      where (l.tenant_id, l.limit_key) > (k.tenant_id, k.limit_key)
+      order by l.tenant_id, l.limit_key limit 1) n
+    where $1::text is null or k.tenant_id = $1)
+  select coalesce(sum(c.queued), 0)::integer as queued, coalesce(sum(c.others), 0)::integer as others
+  from sets k
+  cross join lateral (
+    select count(*) filter (where status = 'WANTED' and not has_run) as queued,
+      count(*) filter (where status <> 'WANTED' or has_run) as others
+    from limit_slots l where l.tenant_id = k.tenant_id and l.limit_key = k.limit_key) c
+  where ($1::text is null or k.tenant_id = $1) and $2::text = any (string_to_array(k.limit_key, ' '))`,
+);
+
+/** Limits of a tenant, by which some of its instances that run are not counted. */
+export interface LimitsSet {
+  readonly tenantId: string;
+  /** There is the global limit, or that of the tenant. */
+  readonly isGlobal: boolean;
+  readonly isTenant: boolean;
+  readonly workflowIds: readonly string[];
+  readonly userIds: readonly string[];
+}
+
+/**
+ * Instances that run without a slot under one of these limits, which was set after they began.
+ *
+ * Plan: the index of those of the tenant that run.
+ */
+export async function uncounted(db: Db, limits: LimitsSet, most: number): Promise<readonly Key[]> {
+  const { tenantId, isGlobal: global, isTenant, workflowIds, userIds } = limits;
+  const values = [tenantId, global, isTenant, workflowIds, userIds, most];
+  const rows = await run<{ id: string }>(db, notCounted, values);
+  return rows.map(({ id }) => ({ tenantId, instanceId: id }));
+}
+
+const notCounted = prepared(
+  "uncounted_instances",
+  `select i.id from workflow_instances i
+  left join limit_slots l on l.tenant_id = i.tenant_id and l.limit_key = ${ownSet("i")}
+    and l.instance_id = i.id
+  cross join lateral (select coalesce(string_to_array(l.limit_key, ' '), '{}') as keys) k
+  where i.tenant_id = $1 and i.status = 'RUNNING' and (
+    ($2::boolean and not 'global' = any (k.keys))
+    or ($3::boolean and not 'tenant' = any (k.keys))
+    or (i.workflow_id = any ($4::text[]) and not 'type:' || i.workflow_id = any (k.keys))
+    or (i.user_id = any ($5::text[]) and not
+      'user:' || replace(replace(i.user_id, '%', '%25'), ' ', '%20') = any (k.keys)))
+  limit $6`,
 );

@@ -1,4 +1,5 @@
 import type { Key } from "./commit.ts";
+import { ownSet } from "./limit-key.ts";
 import { jsonText, parseJson } from "./json.ts";
 import type { Json } from "./json.ts";
 import { prepared, run, type Db } from "./statement.ts";
@@ -44,11 +45,11 @@ const write = prepared(
   where tenant_id = $1 and id = $2`,
 );
 
-/** By which it waits for a slot under the limit of its workflow, where it does. */
+/** By which it waits for a slot under its limits, where it does. */
 const writeSlot = prepared(
   "patch_slot",
   `update limit_slots l set deadline = $3
   from workflow_instances i
   where i.tenant_id = $1 and i.id = $2 and l.tenant_id = i.tenant_id
-    and l.limit_key = 'type:' || i.workflow_id and l.instance_id = i.id`,
+    and l.limit_key = ${ownSet("i")} and l.instance_id = i.id`,
 );

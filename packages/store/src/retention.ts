@@ -1,3 +1,4 @@
+import { ownSet } from "./limit-key.ts";
 import { prepared, run, type Db } from "./statement.ts";
 import { reckonable } from "./stored-time.ts";
 import { textArray } from "./unnest.ts";
@@ -51,15 +52,15 @@ export async function forgetSettled(
     const taken = look?.taken ?? [];
     for (const [tenantId, rows] of byTenant(taken)) {
       const ids = textArray(rows.map((row) => row.id));
-      const limitKeys = textArray([...new Set(rows.map((row) => `type:${row.workflow_id}`))]);
-      await run(trx, forgetInstances, [tenantId, ids, limitKeys]);
+      const limitSets = textArray([...new Set(rows.map((row) => row.limit_set))]);
+      await run(trx, forgetInstances, [tenantId, ids, limitSets]);
     }
     return sweptBy(look, taken.length);
   });
 }
 
 interface SettledRow extends TakenRow {
-  readonly workflow_id: string;
+  readonly limit_set: string;
 }
 
 const isMoreSettled = `(select count(*) from oldest) >= $4
@@ -74,7 +75,7 @@ const isMoreSettled = `(select count(*) from oldest) >= $4
 const takeSettled = prepared(
   "take_settled",
   `with oldest as materialized (
-    select tenant_id, id, workflow_id, version, parent, start_event_id, completed_at
+    select tenant_id, id, version, parent, start_event_id, completed_at
     from workflow_instances
     where completed_at < statement_timestamp() - $1::bigint * interval '1 ms'
       and completed_at >= $2::timestamptz and (completed_at, id) > ($2::timestamptz, $3::uuid)
@@ -87,7 +88,7 @@ const takeSettled = prepared(
   taken as materialized (
     select i.* from seen s
     cross join lateral (
-      select i.tenant_id, i.id, i.workflow_id from workflow_instances i
+      select i.tenant_id, i.id, ${ownSet("i")} as limit_set from workflow_instances i
       where i.tenant_id = s.tenant_id and i.id = s.id and i.completed_at = s.completed_at
         and not exists (
           select from dead_letters l

@@ -144,6 +144,7 @@ const bodies: Readonly<Record<string, unknown>> = {
   simulateDefinition: { scenario: {} },
   createCalendar: { id: "office", timeZone: "UTC" },
   putCalendar: { timeZone: "UTC" },
+  putLimit: { limit: 3 },
   createSchedule: schedule,
   putSchedule: schedule,
   backfillSchedule: { from: "2026-01-01T00:00:00Z", to: "2026-01-02T00:00:00Z" },
@@ -161,6 +162,7 @@ async function callEverything({ call }: TestApi, id: string) {
     operations.map(async ({ path, method, operation: { operationId, requestBody } }) => {
       const url = path
         .replace("{version}", "1")
+        .replace("limits/{id}", "limits/tenant")
         .replaceAll(/\{\w+\}/g, /definitions|calendars/.test(path) ? "echo" : id);
       const body = requestBody === undefined ? undefined : (bodies[operationId] ?? {});
       const headers = method === "patch" ? { "if-match": '"1"' } : {};

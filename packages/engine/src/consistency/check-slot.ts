@@ -9,7 +9,7 @@ export function checkSlot(evidence: Evidence, truth: Truth): readonly Finding[] 
   const { foreignLimits, isAsGiven } = evidence;
   const own = checkOwnSlot(evidence, truth);
   if (foreignLimits.length === 0) return own;
-  const message = `the instance has a place under ${foreignLimits.join(", ")}, which is not the limit of its workflow`;
+  const message = `the instance has a place under the limits ${foreignLimits.join(", ")}, which is none of its own`;
   // It may be the workflow that was changed.
   const repair = isAsGiven && ({ kind: "leaveLimits" } as const);
   return [{ code: "SLOT_FOREIGN", message, where: {}, ...(repair && { repair }) }, ...own];

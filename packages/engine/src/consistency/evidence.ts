@@ -53,9 +53,9 @@ export interface Evidence {
   readonly unmatchedEvents: readonly { readonly id: string; readonly receivedAt: Date }[];
   readonly deliveries: number;
   readonly openDeadLetters: number;
-  /** Its place under the limit of its workflow; null where it has none. */
+  /** Its place under its limits; null where it has none. */
   readonly slot: SlotEvidence | null;
-  /** Keys of other workflows' limits under which it has a row. */
+  /** Limits under which it has a row, and which are not its own. */
   readonly foreignLimits: readonly string[];
   /** Hash by which the store keeps the key of a wait. */
   readonly hashOf: (key: readonly Json[]) => string | null;

@@ -21,7 +21,7 @@ import { promote } from "./promote.ts";
 import { MissingReads } from "./read-rows.ts";
 import { requestRetry } from "./reopen.ts";
 import { schedule, start } from "./start.ts";
-import { allowedStatus, statusOf, updateSlot } from "./slot.ts";
+import { allowedStatus, isLimited, noteLimits, statusOf, updateSlot } from "./slot.ts";
 import { fireTimer } from "./timer.ts";
 import { changeStatus, note, openTurn } from "./turn.ts";
 import type { Held, Turn } from "./turn.ts";
@@ -91,6 +91,7 @@ function applyHeld(turn: Turn, held: Held): void {
 /** What an operator may do with an instance that has settled: nothing else changes it any more. */
 const reopens: ReadonlySet<Signal["kind"]> = new Set([
   "deadLetterDiscarded",
+  "limitsNoted",
   "retryRequested",
   "variablesPatched",
   "cancelRequested",
@@ -109,6 +110,8 @@ function apply(turn: Turn, signal: Signal): void {
       return schedule(turn, signal.startAt);
     case "started":
       return start(turn);
+    case "limitsNoted":
+      return noteLimits(turn, signal);
     case "admitted":
       return admit(turn, signal);
     case "stepSucceeded":
@@ -173,5 +176,5 @@ function updateStatus(turn: Turn, since: string | undefined): void {
     changeStatus(turn, allowedStatus(turn, statusOf(state)));
   }
   turn.moving = false;
-  if (turn.definition.concurrency !== undefined) updateSlot(turn, since);
+  if (isLimited(turn.definition, state)) updateSlot(turn, since);
 }

@@ -1,11 +1,13 @@
 import type { Definition } from "../definition/definition.ts";
+import type { Signal } from "../state/signal.ts";
 import type { LiveExecution, Snapshot } from "../state/snapshot.ts";
+import { isTerminal } from "../state/status.ts";
 import { note } from "./turn.ts";
 import type { Turn } from "./turn.ts";
 
 /**
- * The slot of an instance whose workflow has a limit (CONTRACT 6). It is RUNNING only with one, and has
- * one only as long as it is RUNNING:
+ * The slot of an instance that has a limit (CONTRACT 6), which is one under each of its limits. It is RUNNING
+ * only with it, and has it only as long as it is RUNNING:
  *
  *   wanted     when something of it can run: it has just been created, or has waited, or was paused
  *   held       from the admission on
@@ -18,8 +20,36 @@ import type { Turn } from "./turn.ts";
  * then. What undoes an instance that has ended needs no slot.
  */
 
+/** Whose limits those are says `Snapshot.limits`; how far they go is not known here. */
+export function isLimited({ concurrency }: Definition, { limits }: Snapshot): boolean {
+  return concurrency !== undefined || limits !== null;
+}
+
 export function lacksSlot({ definition, state }: Turn): boolean {
-  return definition.concurrency !== undefined && state.slot !== "HELD";
+  return state.slot !== "HELD" && isLimited(definition, state);
+}
+
+/**
+ * Limits were set or deleted. One that runs is counted from now on, and goes on; one that waits for a slot asks
+ * again, and keeps its place. While it has a slot, or stands at a task without one, it stays limited.
+ */
+export function noteLimits(turn: Turn, { limits }: Extract<Signal, { kind: "limitsNoted" }>): void {
+  const { before, definition, state } = turn;
+  // One that has failed may be retried.
+  if (limits === state.limits || (isTerminal(state.status) && state.status !== "FAILED")) return;
+  if (limits === null && definition.concurrency === undefined && mayStand(state)) return;
+  const wasLimited = isLimited(definition, state);
+  state.limits = limits;
+  // The first commit begins with it.
+  if (before.version === 0) return;
+  note(turn, { type: "workflow.limited", data: { limits: limits?.split(" ") ?? null } });
+  if (!wasLimited && state.status === "RUNNING") state.slot = "HELD";
+  if (state.slot !== null) state.slotRequests += 1;
+}
+
+/** A step of it may wait for the slot, and nothing else would bring it about. */
+function mayStand({ slot, status }: Snapshot): boolean {
+  return slot !== null || status === "PAUSED";
 }
 
 /** The status that it goes to in place of `status`: without a slot it cannot run. */
@@ -33,7 +63,7 @@ export function isHeldBack({ status, slot }: Snapshot): boolean {
 }
 
 /**
- * Of a workflow with a limit: asks for a slot where it can run, and gives it up where it cannot.
+ * Of one that has a limit: asks for a slot where it can run, and gives it up where it cannot.
  *
  * @param since When what makes it able to run came, if not now.
  */
@@ -57,8 +87,8 @@ export function leaveQueue(state: Turn["state"]): void {
 }
 
 /** What its slot must be between any two decisions. */
-export function allowedSlot({ concurrency }: Definition, snapshot: Snapshot): Snapshot["slot"] {
-  if (concurrency === undefined || !canRun(snapshot)) return null;
+export function allowedSlot(definition: Definition, snapshot: Snapshot): Snapshot["slot"] {
+  if (!isLimited(definition, snapshot) || !canRun(snapshot)) return null;
   return snapshot.status === "RUNNING" ? "HELD" : "WANTED";
 }
 

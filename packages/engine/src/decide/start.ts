@@ -53,6 +53,7 @@ export function createSnapshot(definition: Definition, instance: NewInstance): S
     pause: null,
     interventions: 0,
     reopened: 0,
+    limits: null,
     slot: null,
     slotRequests: 0,
     slotWantedAt: null,

@@ -72,6 +72,7 @@ export function blankSnapshot(identity: Identity): Snapshot {
     pause: null,
     interventions: 0,
     reopened: 0,
+    limits: null,
     slot: null,
     slotRequests: 0,
     slotWantedAt: null,
@@ -114,6 +115,7 @@ export interface Changes {
   readonly pause?: Pause | null;
   readonly interventions?: number;
   readonly reopened?: number;
+  readonly limits?: string | null;
   readonly slot?: Snapshot["slot"];
   readonly slotRequests?: number;
   readonly slotWantedAt?: string | null;
@@ -171,6 +173,7 @@ const isPlain: Readonly<Record<PlainField, true>> = {
   pause: true,
   interventions: true,
   reopened: true,
+  limits: true,
   slot: true,
   slotRequests: true,
   slotWantedAt: true,

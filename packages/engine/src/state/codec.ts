@@ -40,6 +40,7 @@ type Frontier = Pick<
   | "pause"
   | "interventions"
   | "reopened"
+  | "limits"
   | "slot"
   | "slotRequests"
   | "slotWantedAt"
@@ -50,13 +51,15 @@ type Frontier = Pick<
 /**
  * A paused instance is written in a format of its own: a release that knows no pauses would go on with
  * it, and lose what is held. So is one that has asked for a slot: a release that knows no limits would
- * let it run without.
+ * let it run without. And one that has limits which are not of its definition.
  */
 const format = 1;
 
 const pausedFormat = 2;
 
 const limitedFormat = 3;
+
+const setLimitsFormat = 4;
 
 /** A live execution as stored. What most have in common is left out. */
 export interface StoredLive {
@@ -100,6 +103,7 @@ interface StoredFrontier {
   readonly pause?: Pause;
   readonly interventions?: number;
   readonly reopened?: number;
+  readonly limits?: string;
   readonly slot?: NonNullable<Snapshot["slot"]>;
   readonly slotRequests?: number;
   readonly slotWantedAt?: string;
@@ -127,6 +131,7 @@ const frontierFields: Readonly<Record<keyof StoredFrontier, true>> = {
   pause: true,
   interventions: true,
   reopened: true,
+  limits: true,
   slot: true,
   slotRequests: true,
   slotWantedAt: true,
@@ -169,7 +174,7 @@ export function encodeFrontier(snapshot: Snapshot): StoredFrontier {
   const { live, iterations, completions, entered, lastOutput } = snapshot;
   const { completedSteps, countedSteps, begunItems } = snapshot;
   const { uncertain, timers, triggerKeys, pause, interventions, reopened, failedAt } = snapshot;
-  const { slot, slotRequests, slotWantedAt, slotPromotedAt } = snapshot;
+  const { limits, slot, slotRequests, slotWantedAt, slotPromotedAt } = snapshot;
   const stored: Mutable<StoredFrontier> = { ...snapshot.others, format: formatOf(snapshot) };
   if (!isEmpty(live)) stored.live = mapValues(live, storeLive);
   if (!isEmpty(iterations)) stored.iterations = iterations;
@@ -185,6 +190,7 @@ export function encodeFrontier(snapshot: Snapshot): StoredFrontier {
   if (pause !== null) stored.pause = pause;
   if (interventions !== 0) stored.interventions = interventions;
   if (reopened !== 0) stored.reopened = reopened;
+  if (limits !== null) stored.limits = limits;
   if (slot !== null) stored.slot = slot;
   if (slotRequests !== 0) stored.slotRequests = slotRequests;
   if (slotWantedAt !== null) stored.slotWantedAt = slotWantedAt;
@@ -193,7 +199,8 @@ export function encodeFrontier(snapshot: Snapshot): StoredFrontier {
   return stored;
 }
 
-function formatOf({ pause, slotRequests }: Snapshot): number {
+function formatOf({ pause, limits, slotRequests }: Snapshot): number {
+  if (limits !== null) return setLimitsFormat;
   if (slotRequests > 0) return limitedFormat;
   return pause === null ? format : pausedFormat;
 }
@@ -201,9 +208,9 @@ function formatOf({ pause, slotRequests }: Snapshot): number {
 /** @throws InvariantError where the frontier was written by a later release. */
 export function decodeSnapshot(columns: StoredSnapshot): Snapshot {
   const stored = columns.frontier as unknown as StoredFrontier;
-  if (stored.format > limitedFormat) {
+  if (stored.format > setLimitsFormat) {
     throw new InvariantError(
-      `instance ${columns.id} is stored in format ${stored.format}, and this release reads ${limitedFormat}`,
+      `instance ${columns.id} is stored in format ${stored.format}, and this release reads ${setLimitsFormat}`,
     );
   }
   const others = othersOf(stored, frontierFields);
@@ -243,6 +250,7 @@ export function decodeSnapshot(columns: StoredSnapshot): Snapshot {
     pause: stored.pause ?? null,
     interventions: stored.interventions ?? 0,
     reopened: stored.reopened ?? 0,
+    limits: stored.limits ?? null,
     slot: stored.slot ?? null,
     slotRequests: stored.slotRequests ?? 0,
     slotWantedAt: stored.slotWantedAt ?? null,

@@ -62,8 +62,13 @@ export type WorkingTime = { readonly calendarId: string } & (
 export type Signal =
   | { readonly kind: "started" }
   | { readonly kind: "scheduled"; readonly startAt: Date }
-  /** It has a slot under the limit of its workflow, for which it has asked by this number. */
+  /** It has a slot under each of its limits, for which it has asked by this number. */
   | { readonly kind: "admitted"; readonly request: number }
+  /**
+   * Which limits concern it from now on (`Snapshot.limits`), since some were set or deleted that are not of
+   * its definition.
+   */
+  | { readonly kind: "limitsNoted"; readonly limits: string | null }
   /**
    * Written into the history before the signals of a decision that relied on these rows being
    * RUNNING, since claims leave no other trace. Execution keys. Decides nothing by itself.

@@ -212,7 +212,12 @@ export interface Snapshot {
   /** How often it has left FAILED by a retry: its own timers name the number at which they were set. */
   readonly reopened: number;
   /**
-   * Of an instance whose workflow has a limit: whether it has a slot under it, waits for one, or needs
+   * Keys of the limits that concern it, the widest first, joined by spaces; null: that of its workflow
+   * alone, where its definition has a `concurrency`, else none.
+   */
+  readonly limits: string | null;
+  /**
+   * Of an instance that has a limit: whether it has a slot under it, waits for one, or needs
    * none as long as nothing of it can run.
    */
   readonly slot: "WANTED" | "HELD" | null;
@@ -294,6 +299,7 @@ export function copyOfSnapshot(snapshot: Snapshot): Mutable<Snapshot> {
     pause: snapshot.pause,
     interventions: snapshot.interventions,
     reopened: snapshot.reopened,
+    limits: snapshot.limits,
     slot: snapshot.slot,
     slotRequests: snapshot.slotRequests,
     slotWantedAt: snapshot.slotWantedAt,

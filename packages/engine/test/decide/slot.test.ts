@@ -1,3 +1,4 @@
+import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { HeldSignal } from "../../src/state/signal.ts";
 import { define } from "../support/definitions.ts";
@@ -37,6 +38,18 @@ const around = define({
     { stepId: "b", totalTimeout: "PT1M" },
   ],
 });
+
+const unlimited = define({
+  steps: [
+    { stepId: "a", transitions: { default: "wait" } },
+    { stepId: "wait", type: "EVENT_WAIT", eventPattern: "paid", transitions: { default: "b" } },
+    { stepId: "b" },
+  ],
+});
+
+function note(simulation: Simulation, limits: string | null) {
+  return simulation.send({ kind: "limitsNoted", limits });
+}
 
 test("an instance is CREATED until it is admitted, and gives its slot up when it ends", () => {
   const simulation = simulate(two);
@@ -100,6 +113,129 @@ test("a promotion counts once, as long as it waits for a slot, through a pause, 
   expect(simulation.snapshot.slotPromotedAt).toBeNull();
   expect(promote().entries).toEqual([]);
 });
+
+test("limits that are set before it starts make it wait for a slot, without a line of their own", () => {
+  const simulation = simulate(unlimited);
+
+  const { entries } = simulation.send(
+    { kind: "limitsNoted", limits: "tenant user:ada" },
+    { kind: "started" },
+  );
+
+  expect(simulation.snapshot).toMatchObject({
+    status: "CREATED",
+    slot: "WANTED",
+    limits: "tenant user:ada",
+  });
+  expect(entries.map(({ type }) => type)).toEqual(["workflow.created", "workflow.queued"]);
+  admit(simulation);
+  expect(simulation.snapshot).toMatchObject({ status: "RUNNING", slot: "HELD" });
+});
+
+test("one that runs when limits are set is counted and goes on; one that waits needs a slot to go on", () => {
+  const simulation = simulate(unlimited);
+  simulation.start();
+
+  const { entries } = note(simulation, "tenant");
+  expect(entries).toEqual([{ type: "workflow.limited", data: { limits: ["tenant"] } }]);
+  expect(simulation.snapshot).toMatchObject({ status: "RUNNING", slot: "HELD", slotRequests: 1 });
+  expect(note(simulation, "tenant").entries).toEqual([]);
+  simulation.succeed("a");
+  expect(simulation.snapshot).toMatchObject({ status: "WAITING_FOR_EVENT", slot: null });
+  simulation.publish("paid");
+  expect(simulation.snapshot).toMatchObject({ status: "WAITING_FOR_EVENT", slot: "WANTED" });
+});
+
+test("one that is queued when limits are set keeps its place, and an admission under those before is void", () => {
+  const simulation = simulate(around);
+  simulation.start();
+  const { slotWantedAt } = simulation.snapshot;
+
+  simulation.elapse("PT1M");
+  note(simulation, "tenant type:w");
+  expect(admit(simulation, 1).entries).toEqual([]);
+
+  expect(simulation.snapshot).toMatchObject({ slot: "WANTED", slotRequests: 2, slotWantedAt });
+  admit(simulation);
+  // It has its slot: under those that are left, too.
+  note(simulation, null);
+  expect(simulation.snapshot).toMatchObject({ slot: "HELD", slotRequests: 3, limits: null });
+});
+
+test("one that has failed and is retried needs a slot under limits that were set meanwhile", () => {
+  const simulation = simulate(unlimited);
+  simulation.start();
+  simulation.fail("a", { retryable: false });
+  const intervention = simulation.snapshot.interventions + 1;
+
+  simulation.send(
+    { kind: "limitsNoted", limits: "tenant" },
+    { kind: "retryRequested", intervention, fromStepId: null, ...who },
+  );
+
+  expect(simulation.snapshot).toMatchObject({ status: "WAITING_FOR_EVENT", slot: "WANTED" });
+  simulation.cancel();
+  expect(note(simulation, null).entries).toEqual([]);
+});
+
+test("whoever stands at a task without a slot, or may once its pause ends, stays limited when all limits go", () => {
+  const simulation = simulate(unlimited);
+  simulation.send({ kind: "limitsNoted", limits: "tenant" }, { kind: "started" });
+
+  expect(note(simulation, null).entries).toEqual([]);
+  pause(simulation);
+  expect(note(simulation, null).entries).toEqual([]);
+  resume(simulation);
+  admit(simulation);
+  simulation.succeed("a");
+  note(simulation, null);
+
+  expect(simulation.snapshot).toMatchObject({ status: "WAITING_FOR_EVENT", limits: null });
+  simulation.publish("paid");
+  expect(simulation.snapshot).toMatchObject({ status: "RUNNING", slot: null });
+});
+
+test("limits that come and go at any time leave nobody standing", () => {
+  const sets = fc.constantFrom(null, "tenant", "tenant type:w", "global user:a");
+  const acts = fc.array(
+    fc.oneof(
+      sets.map((limits) => (each: Simulation) => void note(each, limits)),
+      fc.constantFrom<(each: Simulation) => void>(
+        (each) => void admit(each),
+        (each) => void each.publish("paid"),
+        (each) => void pause(each),
+        (each) => void resume(each),
+        goOn,
+      ),
+    ),
+    { maxLength: 12 },
+  );
+  fc.assert(
+    fc.property(acts, fc.boolean(), (all, isDefined) => {
+      const simulation = simulate(isDefined ? around : unlimited);
+      simulation.start();
+      for (const act of all) act(simulation);
+
+      for (let round = 0; round < 6; round++) {
+        resume(simulation);
+        admit(simulation);
+        goOn(simulation);
+        simulation.publish("paid");
+      }
+
+      expect(simulation.snapshot).toMatchObject({ status: "COMPLETED", slot: null });
+    }),
+    { numRuns: 60 },
+  );
+});
+
+/** Steps that run, or are to, succeed. */
+function goOn(simulation: Simulation): void {
+  for (const { stepId, phase } of Object.values(simulation.snapshot.live)) {
+    const isHeld = simulation.snapshot.slot === "WANTED" || simulation.snapshot.status === "PAUSED";
+    if (phase === "ACTIVE" && !isHeld) simulation.succeed(stepId);
+  }
+}
 
 test("while it waits it has no slot; its event is applied at once, and the task after it needs one", () => {
   const simulation = simulate(around);

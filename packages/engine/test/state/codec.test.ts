@@ -136,6 +136,7 @@ const snapshot: fc.Arbitrary<Snapshot> = fc.record({
   triggerKeys: fc.array(fc.tuple(fc.constantFrom("1", "2"), waitKey)).map(dictionary),
   interventions: fc.nat(3),
   reopened: fc.nat(3),
+  limits: fc.option(fc.constant("tenant type:a")),
   slot: fc.constantFrom(null, "WANTED", "HELD"),
   slotRequests: fc.nat(2),
   slotWantedAt: fc.option(fc.constant("2026-03-01T12:00:00.000Z")),
@@ -237,8 +238,8 @@ test("a signal comes back with its output from the step's row", () => {
 });
 
 test("a frontier of a later release is refused", () => {
-  const later = { ...blankSnapshot(identity), frontier: { format: 4 } };
-  expect(() => decodeSnapshot(later)).toThrow("format 4");
+  const later = { ...blankSnapshot(identity), frontier: { format: 5 } };
+  expect(() => decodeSnapshot(later)).toThrow("format 5");
 });
 
 function live(path: string): LiveExecution {

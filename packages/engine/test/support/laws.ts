@@ -48,7 +48,7 @@ export function checkLaws(
   everyBranchHasOneToken(definition, after);
   somethingCanWakeIt(after);
   aPauseHoldsEverything(before, decision, after);
-  itRunsWithASlot(definition, decision, after);
+  itRunsWithASlot(definition, before, decision, after);
   compensationIsTheReverseOfCompletion(definition, after);
   progressIsOfWhatIsDoneAndLeft(definition, after);
 }
@@ -321,12 +321,15 @@ function aPauseHoldsEverything(before: Stored, decision: Decision, after: Stored
 /** CONTRACT 6: a slot is held while RUNNING, and asked for whenever it could be. */
 function itRunsWithASlot(
   { concurrency }: Definition,
+  before: Stored,
   { commands }: Decision,
   { instance: { snapshot, executions } }: Stored,
 ): void {
-  const { slot, slotRequests, slotWantedAt, status, timers, live } = snapshot;
-  if (concurrency === undefined) {
-    deepStrictEqual([slot, slotRequests, slotWantedAt], [null, 0, null]);
+  const { limits, slot, slotRequests, slotWantedAt, status, timers, live } = snapshot;
+  if (concurrency === undefined && limits === null) {
+    // It may have had limits, and asks for nothing any more.
+    const { slotRequests: asked } = before.instance.snapshot;
+    deepStrictEqual([slot, slotRequests, slotWantedAt], [null, asked, null]);
     return;
   }
   // A pause keeps the place.

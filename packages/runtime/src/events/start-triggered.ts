@@ -86,7 +86,7 @@ async function startOne(
   const errors = await problemsOf(start, known);
   if (errors.length > 0 || "failed" in start) return { workflowId, errors };
 
-  const commit = await firstCommit(services.database.db, known.definition, {
+  const commit = await firstCommit(services, services.database.db, known.definition, {
     instance: {
       ...start,
       id: idFor(event.receivedAt, event.tenantId, event.id, workflowId),

@@ -108,7 +108,7 @@ export async function startChild(
   }
   const createdAt = timeOfId(childId);
   const actor = actorOf(parent.instanceId);
-  const commit = await firstCommit(services.database.db, known.definition, {
+  const commit = await firstCommit(services, services.database.db, known.definition, {
     instance: {
       id: childId,
       tenantId,

@@ -1,18 +1,21 @@
 import {
   createBatch,
   DatabaseUnavailableError,
-  lockLimit,
+  limitSetOf,
+  limitsOfSet,
+  lockLimits,
   roomToQueue,
   startedUnder,
-  typeLimitKey,
 } from "@millrace/store";
-import type { Commit, CommitOutcome, Db, LimitRef } from "@millrace/store";
+import type { Commit, CommitOutcome, Db, LimitRef, LimitSetRef } from "@millrace/store";
 import { QueueFullError } from "../errors.ts";
 import { groupCalls } from "../group.ts";
 import type { Services } from "../services.ts";
-import { limitOf } from "./limit.ts";
+import { globalLimit } from "../limits/limit-cache.ts";
+import { limitOf } from "../limits/limit-in-force.ts";
+import type { LimitInForce } from "../limits/limit-in-force.ts";
 
-/** Starts of workflows with a `maxQueued`: those for which there is no room are refused. */
+/** Starts under limits with a `maxQueued`: those for which there is no room are refused. */
 
 const maxBatch = 200;
 
@@ -21,12 +24,12 @@ const maxBatch = 200;
  * a limit would leave none for whoever has it.
  */
 export function openQueuedStarts(
-  services: Pick<Services, "database" | "definitions">,
+  services: Pick<Services, "database" | "definitions" | "limits">,
 ): (commit: Commit) => Promise<CommitOutcome> {
   return groupCalls<Commit, CommitOutcome>({ lanes: 1, maxBatch }, async (commits) => {
     const outcomes = new Map<Commit, CommitOutcome | Error>();
-    for (const [limit, starts] of byLimit(commits)) {
-      for (const [commit, outcome] of await createInRoom(services, limit, starts)) {
+    for (const [set, starts] of bySet(commits)) {
+      for (const [commit, outcome] of await createInRoom(services, set, starts)) {
         outcomes.set(commit, outcome);
       }
     }
@@ -34,14 +37,15 @@ export function openQueuedStarts(
   });
 }
 
-function byLimit(commits: readonly Commit[]): Iterable<readonly [LimitRef, readonly Commit[]]> {
-  const groups = new Map<string, readonly [LimitRef, Commit[]]>();
+function bySet(commits: readonly Commit[]): Iterable<readonly [LimitSetRef, readonly Commit[]]> {
+  const groups = new Map<string, readonly [LimitSetRef, Commit[]]>();
   for (const commit of commits) {
-    const { tenantId, workflowId } = commit.previous;
-    const limit = { tenantId, limitKey: typeLimitKey(workflowId) };
-    const name = JSON.stringify([tenantId, workflowId]);
+    const { snapshot } = commit.decision;
+    const { tenantId } = snapshot;
+    const limitSet = limitSetOf(snapshot);
+    const name = JSON.stringify([tenantId, limitSet]);
     const group = groups.get(name);
-    if (group === undefined) groups.set(name, [limit, [commit]]);
+    if (group === undefined) groups.set(name, [{ tenantId, limitSet }, [commit]]);
     else group[1].push(commit);
   }
   return groups.values();
@@ -51,38 +55,49 @@ type Answers = readonly (readonly [Commit, CommitOutcome | Error])[];
 
 /** One that Postgres refuses for its values takes its transaction along: then each has its own. */
 async function createInRoom(
-  services: Pick<Services, "database" | "definitions">,
-  limit: LimitRef,
+  services: Pick<Services, "database" | "definitions" | "limits">,
+  set: LimitSetRef,
   starts: readonly Commit[],
 ): Promise<Answers> {
   try {
-    return await createTogether(services, limit, starts);
+    return await createTogether(services, set, starts);
   } catch (error) {
     if (error instanceof DatabaseUnavailableError) throw error;
     const [start, ...others] = starts;
     if (start === undefined || !(error instanceof Error)) throw error;
     if (others.length === 0) return [[start, error]];
     const answers: Answers[] = [];
-    for (const each of starts) answers.push(await createInRoom(services, limit, [each]));
+    for (const each of starts) answers.push(await createInRoom(services, set, [each]));
     return answers.flat();
   }
 }
 
-/** Counts and creates with the lock of the limit held: nobody else creates or admits in between. */
+/** A limit that bounds how many wait under it. */
+interface Bound extends LimitRef {
+  readonly slots: number;
+  readonly maxQueued: number;
+}
+
+/** Counts and creates with the locks of the limits held: nobody else creates under them in between. */
 async function createTogether(
-  { database, definitions }: Pick<Services, "database" | "definitions">,
-  limit: LimitRef,
+  services: Pick<Services, "database" | "definitions" | "limits">,
+  set: LimitSetRef,
   starts: readonly Commit[],
 ): Promise<Answers> {
-  const { db } = database;
-  const { slots, maxQueued } = await limitOf({ definitions }, limit);
+  const { db } = services.database;
+  const bounds = await boundsOf(services, set);
   const answers: (readonly [Commit, CommitOutcome])[] = [];
   let left = starts;
+  let full: Bound | undefined;
   await db.transaction().execute(async (trx) => {
-    await lockLimit(trx, limit);
+    await lockLimits(trx, bounds);
     while (left.length > 0) {
-      const room =
-        maxQueued === undefined ? left.length : await roomToQueue(trx, limit, slots, maxQueued);
+      let room = left.length;
+      for (const bound of bounds) {
+        const own = await roomToQueue(trx, bound, bound.slots, bound.maxQueued);
+        if (own === 0) full = bound;
+        room = Math.min(room, own);
+      }
       if (room === 0) return;
       const some = left.slice(0, room);
       for (const [index, outcome] of (await createBatch(trx, some)).entries()) {
@@ -92,16 +107,32 @@ async function createTogether(
       left = left.slice(room);
     }
   });
-  return [...answers, ...(await Promise.all(left.map((start) => refused(db, start, maxQueued))))];
+  return [...answers, ...(await Promise.all(left.map((start) => refused(db, start, full))))];
+}
+
+async function boundsOf(
+  services: Pick<Services, "definitions" | "limits">,
+  { tenantId, limitSet }: LimitSetRef,
+): Promise<readonly Bound[]> {
+  const bounds: Bound[] = [];
+  for (const limitKey of limitsOfSet(limitSet)) {
+    const { slots, maxQueued }: LimitInForce = await limitOf(services, { tenantId, limitKey });
+    if (maxQueued === undefined) continue;
+    const isGlobal = limitKey === globalLimit.limitKey;
+    bounds.push({ ...(isGlobal ? globalLimit : { tenantId, limitKey }), slots, maxQueued });
+  }
+  return bounds;
 }
 
 async function refused(
   db: Db,
   start: Commit,
-  maxQueued = 0,
+  full: Bound | undefined,
 ): Promise<readonly [Commit, CommitOutcome | Error]> {
   const { workflowId } = start.previous;
-  return [start, (await startedBefore(db, start)) ?? new QueueFullError(workflowId, maxQueued)];
+  const { limitKey = "", maxQueued = 0 } = full ?? {};
+  const error = new QueueFullError(workflowId, limitKey, maxQueued);
+  return [start, (await startedBefore(db, start)) ?? error];
 }
 
 /** What is there already is answered, however full the queue is. */

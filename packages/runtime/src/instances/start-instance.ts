@@ -114,8 +114,8 @@ async function createInstance(
 }
 
 /**
- * One that starts later is not queued yet. How many may be is said by the latest version, whichever is
- * started.
+ * One that starts later is not queued yet. How many may be is said by the limits as they are, and by the latest
+ * version, whichever is started.
  *
  * @throws QueueFullError
  */
@@ -125,8 +125,12 @@ async function create(
   { definition }: KnownDefinition,
   { version }: StartRequest,
 ): Promise<CommitOutcome> {
-  const isQueued = commit.decision.snapshot.slot === "WANTED";
-  const isBounded = version !== undefined || definition.concurrency?.maxQueued !== undefined;
+  const { slot, limits } = commit.decision.snapshot;
+  const isQueued = slot === "WANTED";
+  const isBounded =
+    version !== undefined ||
+    definition.concurrency?.maxQueued !== undefined ||
+    (limits !== null && services.limits.areBounded(commit.decision.snapshot));
   return isQueued && isBounded ? services.createQueued(commit) : services.create(commit);
 }
 
@@ -154,7 +158,7 @@ function draftStart(
 ): Promise<Commit> {
   const now = services.clock.now();
   const startAt = request.startAt === undefined ? now : new Date(request.startAt);
-  return firstCommit(services.database.db, definition, {
+  return firstCommit(services, services.database.db, definition, {
     instance: {
       id: newInstanceId(now),
       tenantId,

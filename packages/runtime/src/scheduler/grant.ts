@@ -1,19 +1,30 @@
 import { grantedAtOnce, grantSlots } from "@millrace/store";
-import type { Grant, LimitRef } from "@millrace/store";
+import type { Grant, LimitSetRef } from "@millrace/store";
 import { advance } from "../advance.ts";
 import { InstanceNotFoundError } from "../errors.ts";
-import { limitOf } from "../instances/limit.ts";
+import { limitsOf } from "../limits/limit-in-force.ts";
 import { perform } from "../perform.ts";
 import type { Services } from "../services.ts";
 
 /**
- * Gives away slots that are free under a limit, a batch of them, and tells those that got them.
+ * Gives away slots that are free, a batch of them, and tells those that got them.
  *
+ * @param tenantId Undefined: of all tenants, some of whose instances have the global limit.
+ * @param sets Those for which somebody waits.
  * @returns Whether there may be more.
  */
-export async function grantFree(services: Services, limit: LimitRef): Promise<boolean> {
-  const { slots, queue } = await limitOf(services, limit);
-  const grants = await grantSlots(services.database.db, limit, { limit: slots, queue });
+export async function grantFree(
+  services: Services,
+  tenantId: string | undefined,
+  sets: readonly LimitSetRef[],
+): Promise<boolean> {
+  // Before the lock: whoever has it must not need another connection.
+  const limits = await limitsOf(services, sets);
+  const limitOf = (name: string) => {
+    const limit = limits.get(name);
+    return limit && { limit: limit.slots, queue: limit.queue };
+  };
+  const grants = await grantSlots(services.database.db, { tenantId, sets, limitOf });
   await Promise.all(grants.map((grant) => tryToTell(services, grant)));
   return grants.length === grantedAtOnce;
 }

@@ -125,14 +125,14 @@ export interface Idempotency {
 }
 
 export async function draftRun(
-  { clock }: Services,
+  services: Services,
   trx: Db,
   { tenantId, id, document }: ScheduleKey & { readonly document: StoredScheduleDocument },
   { definition }: KnownDefinition,
   { kind, tickAt, requestedBy, idempotency }: RunToStart,
 ): Promise<Commit> {
-  const now = clock.now();
-  return firstCommit(trx, definition, {
+  const now = services.clock.now();
+  return firstCommit(services, trx, definition, {
     instance: {
       id: newInstanceId(now),
       tenantId,

@@ -41,7 +41,7 @@ export type Reason =
       readonly executionId: string | null;
     }
   | {
-      /** It can run, and waits for a slot under the limit of its workflow. */
+      /** It can run, and waits for a slot under this limit, and perhaps others. */
       readonly kind: "LIMIT";
       readonly limitKey: string;
       readonly limit: number;

@@ -3,6 +3,8 @@ import type { Definition, Pause, Snapshot } from "@millrace/engine";
 import {
   getDefinition,
   heldCounts,
+  limitSetOf,
+  limitsOfSet,
   listDeadLetters,
   liveWorkers,
   loadInstance,
@@ -10,11 +12,12 @@ import {
   queuePlace,
   readInstance,
   runningSuspects,
-  typeLimitKey,
+  shownLimit,
 } from "@millrace/store";
 import type { InstanceRead } from "@millrace/store";
 import { InstanceNotFoundError } from "../errors.ts";
-import { limitOf } from "../instances/limit.ts";
+import { globalLimit } from "../limits/limit-cache.ts";
+import { limitOf, limitUses } from "../limits/limit-in-force.ts";
 import type { Caller, Services } from "../services.ts";
 import { leastOfSuspects } from "../perform.ts";
 import { damaged, missingParts } from "./missing-parts.ts";
@@ -198,30 +201,38 @@ function isHeldWithoutSlot({ status }: InstanceRead["steps"][number]): boolean {
   return status === "PENDING" || status === "RETRYING";
 }
 
-async function limitReason(
-  services: Services,
-  { tenantId, id, version, workflowId, slot }: Snapshot,
-): Promise<readonly Reason[]> {
-  if (slot !== "WANTED") return [];
-  const limitKey = typeLimitKey(workflowId);
-  const limit = { tenantId, limitKey };
-  const { slots, queue } = await limitOf(services, limit);
-  const place = await queuePlace(services.database.db, limit, id, queue);
+/** The limit that keeps it waiting: the widest one that is full, else the narrowest. */
+async function limitReason(services: Services, snapshot: Snapshot): Promise<readonly Reason[]> {
+  if (snapshot.slot !== "WANTED") return [];
+  const { tenantId, id: instanceId, version } = snapshot;
+  const { db } = services.database;
+  await services.limits.refresh(db);
+  const limitSet = limitSetOf(snapshot);
+  const keys = limitsOfSet(limitSet);
+  const useOf = await limitUses(services, tenantId, keys.includes(globalLimit.limitKey));
+  const limits = await Promise.all(
+    keys.map(async (limitKey) => {
+      const { slots, queue } = await limitOf(services, { tenantId, limitKey });
+      return { limitKey, slots, queue, ...useOf(limitKey) };
+    }),
+  );
+  const limit = limits.find(({ taken, slots }) => taken >= slots) ?? limits.at(-1);
+  if (limit === undefined) return [];
+  const place = await queuePlace(db, { tenantId, limitSet, instanceId }, limit.queue, limit.sets);
   if (place === undefined) {
     // It may have been admitted, and have ended, since it was read.
-    const now = await loadInstance(services.database.db, { tenantId, instanceId: id });
+    const now = await loadInstance(db, { tenantId, instanceId });
     return now?.version === version ? [damaged("SLOT", null)] : [];
   }
-  const { status, wantedAt: since, position, queued, taken } = place;
-  const isQueued = status === "WANTED";
+  const { status, wantedAt: since, position } = place;
   return [
     {
       kind: "LIMIT",
-      limitKey,
-      limit: slots,
-      taken,
-      position: isQueued ? position : null,
-      queued,
+      limitKey: shownLimit(limit.limitKey),
+      limit: limit.slots,
+      taken: limit.taken,
+      position: status === "WANTED" ? position : null,
+      queued: limit.queued,
       since,
     },
   ];

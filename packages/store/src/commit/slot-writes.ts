@@ -1,12 +1,12 @@
 import type { Snapshot } from "@millrace/engine";
-import { typeLimitKey } from "../limit-key.ts";
+import { limitSetOf } from "../limit-key.ts";
 import type { Draft } from "./draft.ts";
 import { isWritten, ownedSource } from "./parameters.ts";
 import type { From, Parameters } from "./parameters.ts";
 
 /**
- * What a commit writes of the instance's place under the limit of its workflow: none of this where
- * there is no limit. The row is its own alone, and admission waits for none that it holds, so that
+ * What a commit writes of the instance's place under its limits: none of this where
+ * there is no limit. It has one row for all of them, which names them. The row is its own alone, and admission waits for none that it holds, so that
  * commits wait for it a moment at most.
  */
 export interface SlotChange {
@@ -33,14 +33,15 @@ export function slotChangesOf({
 }: Draft["commit"]): readonly SlotChange[] {
   const { snapshot, commands } = decision;
   const isMended = commands.some(({ kind }) => kind === "placeSlot");
-  const kind = isMended ? mendingOf(snapshot) : changeOf(previous, snapshot);
-  if (kind === undefined) return none;
-  const { workflowId, slotRequests: request, priority, slot } = snapshot;
+  if (!isMended && previous.slot === null && snapshot.slot === null) return none;
+  const { slotRequests: request, priority, slot } = snapshot;
   const since = snapshot.slotWantedAt === null ? at : new Date(snapshot.slotWantedAt);
-  return [
-    {
+  const kinds = isMended ? [mendingOf(snapshot)] : changesOf(previous, snapshot);
+  return kinds.map((kind) => {
+    const isLeft = kind === "giveUp" && !isMended;
+    return {
       kind,
-      limitKey: typeLimitKey(workflowId),
+      limitKey: limitSetOf(isLeft ? previous : snapshot),
       status: slot ?? "WANTED",
       request,
       hasRun: snapshot.status !== "CREATED",
@@ -48,29 +49,32 @@ export function slotChangesOf({
       wantedAt: since < at ? since : null,
       promotedAt: snapshot.slotPromotedAt === null ? null : new Date(snapshot.slotPromotedAt),
       deadline: create?.deadline ?? null,
-    },
-  ];
+    };
+  });
 }
 
 function mendingOf({ slot }: Snapshot): SlotChange["kind"] {
   return slot === null ? "giveUp" : "put";
 }
 
-function changeOf(before: Snapshot, after: Snapshot): SlotChange["kind"] | undefined {
-  if (before.slot === null && after.slot === null) return undefined;
-  if (after.slot === null) return "giveUp";
-  if (before.slot !== after.slot) return after.slot === "WANTED" ? "put" : "hold";
-  if (before.slotRequests !== after.slotRequests) return "put";
+function changesOf(before: Snapshot, after: Snapshot): readonly SlotChange["kind"][] {
+  if (after.slot === null) return ["giveUp"];
+  if (before.slot === null) return ["put"];
+  // The row that names other limits is another one.
+  if (limitSetOf(before) !== limitSetOf(after)) return ["giveUp", "put"];
+  // Within one decision it may have asked and not have been answered: nobody could have granted it.
+  if (before.slotRequests !== after.slotRequests) return ["put"];
+  if (before.slot !== after.slot) return [after.slot === "WANTED" ? "put" : "hold"];
   const isInPlace =
     before.priority === after.priority && before.slotPromotedAt === after.slotPromotedAt;
-  return isInPlace ? undefined : "reorder";
+  return isInPlace ? [] : ["reorder"];
 }
 
 const none: readonly SlotChange[] = [];
 
 export function slotWrites(parameters: Parameters): () => readonly string[] {
   const rowsOf = (kind: SlotChange["kind"]) => (draft: Draft) =>
-    draft.slots[0]?.kind === kind ? draft.slots : none;
+    draft.slots.length === 0 ? none : draft.slots.filter((change) => change.kind === kind);
   const puts = parameters.addRows(whole, rowsOf("put"));
   const holds = parameters.addRows(taken, rowsOf("hold"));
   const givesUp = parameters.addRows(places, rowsOf("giveUp"));
