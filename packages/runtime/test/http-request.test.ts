@@ -165,6 +165,36 @@ test("an answer that is larger than an output may be fails, also where it is com
   });
 });
 
+test("one that is larger as JSON than it came is not asked for again either", async () => {
+  answer = (response) => plain(response, "text/plain", "\x01".repeat(300_000));
+
+  expect(await failure({ url: base })).toMatchObject({
+    type: "PAYLOAD_TOO_LARGE",
+    retryable: false,
+  });
+});
+
+test("what cannot be decoded is an error, and leaves no connection behind", async () => {
+  let closed: Promise<void> | undefined;
+  answer = (response) => {
+    closed = new Promise((resolve) => response.once("close", resolve));
+    response.writeHead(200, { "content-encoding": "gzip" }).write("no gzip, and no end of it");
+  };
+
+  expect(await failure({ url: base })).toMatchObject({ type: "HttpNetworkError" });
+  await closed;
+});
+
+test("of a HEAD there are the headers, also of what would be compressed", async () => {
+  answer = (response) => response.writeHead(200, { "content-encoding": "gzip", "x-a": "1" }).end();
+
+  expect(await run({ url: base, method: "HEAD" })).toMatchObject({
+    status: 200,
+    headers: { "x-a": "1" },
+    body: null,
+  });
+});
+
 test("JSON that is none is an error", async () => {
   answer = (response) => plain(response, "application/json", "{");
 

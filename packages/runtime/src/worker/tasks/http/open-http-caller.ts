@@ -140,24 +140,35 @@ async function receive(
 }
 
 function resultOf(sent: Sent, received: Received, maxBytes: number): HttpResult {
-  const { status, headers, isCut } = received;
+  const { status, headers, bytes, isCut } = received;
   if (!isSuccess(status)) throw httpError(sent, received);
-  if (isCut) {
-    throw new HttpFailure(
-      "PAYLOAD_TOO_LARGE",
-      `${shown(sent)}: the answer has more than ${maxBytes} bytes, which is what a step's output may have`,
-      { retryable: false, details: { status, limit: maxBytes } },
-    );
-  }
+  if (isCut) throw tooLarge(sent, status, maxBytes);
   const decoded = decodedBody(received);
   if (decoded.isMalformed) {
     throw new HttpFailure("HttpBadResponse", `${shown(sent)}: the answer says JSON and is none`, {
       retryable: true,
-      details: { status, body: decoded.body },
+      details: { status, body: decoded.body.slice(0, maxErrorBytes) },
     });
   }
   const { body, bodyEncoding } = decoded;
-  return { status, headers, body, ...(bodyEncoding && { bodyEncoding }) };
+  const result = { status, headers, body, ...(bodyEncoding && { bodyEncoding }) };
+  // The worker refuses such an output too, and has the request made again.
+  const isLarge = bytes.length > maxBytes / mostGrowth;
+  if (isLarge && Buffer.byteLength(JSON.stringify(result)) > maxBytes) {
+    throw tooLarge(sent, status, maxBytes);
+  }
+  return result;
+}
+
+/** Times that a body may be longer as JSON text: one control character is six of its characters. */
+const mostGrowth = 8;
+
+function tooLarge(sent: Sent, status: number, limit: number): HttpFailure {
+  return new HttpFailure(
+    "PAYLOAD_TOO_LARGE",
+    `${shown(sent)}: the answer has more than ${limit} bytes, which is what a step's output may have`,
+    { retryable: false, details: { status, limit } },
+  );
 }
 
 function httpError(sent: Sent, received: Received): HttpFailure {

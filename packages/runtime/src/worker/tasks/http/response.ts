@@ -12,34 +12,37 @@ export interface Received {
   readonly isCut: boolean;
 }
 
-/** Reads what a body decodes to, and lets go of the connection where that is more than `limit` bytes. */
+/**
+ * Reads what a body decodes to, and lets go of the connection where that is more than `limit` bytes, or cannot be
+ * decoded.
+ */
 export async function readBytes(
   body: Readable,
   encoding: string | string[] | undefined,
   limit: number,
 ): Promise<Pick<Received, "bytes" | "isCut">> {
-  const source = decodedStream(body, encoding);
+  const decoder = decoderOf(String(encoding ?? "").toLowerCase());
+  // Also of what is broken off below, which nobody waits for any more.
+  body.on("error", (error) => decoder?.destroy(error));
+  const source: Readable = decoder === undefined ? body : body.pipe(decoder);
   const chunks: Buffer[] = [];
   let size = 0;
-  for await (const chunk of source as AsyncIterable<Buffer>) {
-    size += chunk.length;
-    chunks.push(chunk);
-    if (size > limit) break;
+  try {
+    for await (const chunk of source as AsyncIterable<Buffer>) {
+      size += chunk.length;
+      chunks.push(chunk);
+      if (size > limit) break;
+    }
+  } catch (error) {
+    // That there is nothing to decode is no fault of it: so it is after a HEAD.
+    if (!body.readableEnded || decoder?.bytesWritten !== 0) throw error;
+  } finally {
+    if (!body.readableEnded) body.destroy();
   }
-  const isCut = size > limit;
-  // What is broken off is told as an error, to nobody.
-  if (isCut) body.on("error", () => {}).destroy();
-  return { bytes: Buffer.concat(chunks).subarray(0, limit), isCut };
+  return { bytes: Buffer.concat(chunks).subarray(0, limit), isCut: size > limit };
 }
 
 /** Nothing asks for it, and some servers have nothing else. */
-function decodedStream(body: Readable, encoding: string | string[] | undefined): Readable {
-  const decoder = decoderOf(String(encoding ?? "").toLowerCase());
-  if (decoder === undefined) return body;
-  body.on("error", (error) => decoder.destroy(error));
-  return body.pipe(decoder);
-}
-
 function decoderOf(encoding: string) {
   switch (encoding) {
     case "gzip":
@@ -54,12 +57,10 @@ function decoderOf(encoding: string) {
   }
 }
 
-export interface DecodedBody {
-  readonly body: JsonValue;
-  readonly bodyEncoding?: "base64";
+export type DecodedBody =
+  | { readonly body: JsonValue; readonly bodyEncoding?: "base64"; readonly isMalformed?: undefined }
   /** It says JSON and is none; `body` is its text. */
-  readonly isMalformed?: true;
-}
+  | { readonly body: string; readonly bodyEncoding?: undefined; readonly isMalformed: true };
 
 /** JSON where the content type says so, else text, and base64 of what is neither. */
 export function decodedBody({ headers, bytes, isCut }: Received): DecodedBody {
