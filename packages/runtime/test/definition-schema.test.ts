@@ -75,7 +75,6 @@ const ofTheText = new Set<string>([
   "BAD_TIME",
   "BAD_PATTERN",
   "RESERVED_PATTERN",
-  "NOT_SUPPORTED_YET",
 ]);
 
 /**

@@ -93,8 +93,7 @@ export class WorkflowBuilder extends StepChain {
   }
 
   /**
-   * The document, checked as registration will check it. Whether the server runs all of the language is
-   * the server's to say.
+   * The document, checked as registration will check it.
    *
    * @throws {DefinitionError} With every fault.
    */
@@ -111,8 +110,8 @@ export class WorkflowBuilder extends StepChain {
     };
     const { document } = parseDocument(draft);
     const { problems = [] } = validateDefinition(draft);
-    const faults = problems.filter(({ code }) => code !== "NOT_SUPPORTED_YET");
-    if (document === undefined || faults.length > 0) throw new DefinitionError(this.#id, faults);
+    if (document === undefined || problems.length > 0)
+      throw new DefinitionError(this.#id, problems);
     return document;
   }
 

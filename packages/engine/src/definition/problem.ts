@@ -37,7 +37,6 @@ export const definitionCodes = {
   BAD_SCHEMA: "an inputSchema that is no JSON Schema",
   NOTHING_FITS: "an inputSchema that no input fits",
   NO_KNOWN_INPUT: "an inputSchema of which no input is found, nor given in examples",
-  NOT_SUPPORTED_YET: "a part of the language that this version does not run",
 
   // Of expressions
   EMPTY: "an expression that is empty",

@@ -290,10 +290,6 @@ function readNamed(kind: NamedKind, text: string, names: Names): Reading<string 
   return { ...reading, wants: "string" };
 }
 
-export function notYet(what: string): string {
-  return `${what} is not supported by this version`;
-}
-
 function knownText(template: Template): string | undefined {
   const value = knownValue(template)?.value;
   return typeof value === "string" ? value : undefined;
