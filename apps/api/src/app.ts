@@ -26,6 +26,7 @@ import { operationRoutes } from "./routes/operations.ts";
 import { limitRoutes } from "./routes/limits.ts";
 import { scheduleRoutes } from "./routes/schedules.ts";
 import { streamRoutes } from "./routes/streams.ts";
+import { webhookRoutes } from "./routes/webhooks.ts";
 import type { ApiContext, Runtime } from "./runtime.ts";
 import { validatorCompiler } from "./validation.ts";
 
@@ -126,6 +127,7 @@ export async function createApp({ runtime, log, onAnswered }: AppOptions): Promi
   await http.register(controlRoutes, options);
   await http.register(insightRoutes, options);
   await http.register(streamRoutes, options);
+  await http.register(webhookRoutes, options);
   await http.register(eventRoutes, options);
   await http.register(calendarRoutes, options);
   await http.register(deadLetterRoutes, options);

@@ -54,6 +54,7 @@ import type { Caller, Runtime } from "./runtime.ts";
 import { schedulesOf } from "./schedules.ts";
 import { stateView } from "./state-view.ts";
 import { streamsOf } from "./streams.ts";
+import { webhooksOf } from "./webhooks.ts";
 import {
   type DefinitionFacts,
   definitionSummary,
@@ -217,6 +218,7 @@ export function bindRuntime(services: Services): Runtime {
     ...schedulesOf(services),
     ...operationsOf(services),
     ...streamsOf(services),
+    ...webhooksOf(services),
     async readiness() {
       const { status, checks, required } = await readiness();
       return {

@@ -108,6 +108,7 @@ const TAGS = [
     name: "schedules",
     description: "Instances that are started by the clock: make, change, pause, trigger, backfill.",
   },
+  { name: "webhooks", description: "Whom lifecycle events are sent to." },
   { name: "operations", description: "Health, readiness, metrics and this document." },
 ];
 

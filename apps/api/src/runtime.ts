@@ -1,4 +1,10 @@
 import type {
+  CreatedWebhook,
+  CreateWebhookRequest,
+  ListWebhooksQuery,
+  PutWebhookRequest,
+  WebhookPage,
+  WebhookView,
   Problem,
   BackfillAnswer,
   BackfillRequest,
@@ -270,6 +276,15 @@ export interface Runtime extends ScheduleCalls {
    * @throws GlobalLimitError, LimitNotFoundError, LimitChangedError
    */
   deleteLimit(caller: Caller, id: string, ifMatch?: number): Promise<void>;
+
+  createWebhook(caller: Caller, webhook: CreateWebhookRequest): Promise<CreatedWebhook>;
+  /** @throws WebhookNotFoundError */
+  putWebhook(caller: Caller, id: string, webhook: PutWebhookRequest): Promise<WebhookView>;
+  /** @throws WebhookNotFoundError */
+  readWebhook(caller: Caller, id: string): Promise<WebhookView>;
+  listWebhooks(caller: Caller, query: ListWebhooksQuery): Promise<WebhookPage>;
+  /** @throws WebhookNotFoundError */
+  deleteWebhook(caller: Caller, id: string): Promise<void>;
 
   listDeadLetters(caller: Caller, query: ListDeadLettersQuery): Promise<DeadLetterPage>;
   /** @throws DeadLetterNotFoundError */

@@ -85,6 +85,11 @@ export async function createFakeApp(overrides: Partial<Runtime> = {}): Promise<F
     readLimit: note("readLimit", () => limit),
     listLimits: note("listLimits", () => ({ items: [limit], nextCursor: null })),
     deleteLimit: note("deleteLimit", () => undefined),
+    createWebhook: note("createWebhook", () => ({ ...webhook, secret: "whsec_" })),
+    putWebhook: note("putWebhook", () => webhook),
+    readWebhook: note("readWebhook", () => webhook),
+    listWebhooks: note("listWebhooks", () => ({ items: [webhook], nextCursor: null })),
+    deleteWebhook: note("deleteWebhook", () => undefined),
     listDeadLetters: note("listDeadLetters", () => ({ items: [], nextCursor: null })),
     readDeadLetter: note("readDeadLetter", () => ({}) as DeadLetterView),
     retryDeadLetter: note("retryDeadLetter", () => ({}) as DeadLetterView),
@@ -140,6 +145,23 @@ const plan = {
 };
 
 const NOON = "2026-01-31T12:00:00.000Z";
+const webhook = {
+  id: "01890a5d-ac96-774b-bcce-b302099a8057",
+  url: "https://example.com/hook",
+  types: ["workflow.**"],
+  workflowIds: null,
+  description: null,
+  status: "ENABLED" as const,
+  disabledReason: null,
+  pending: 0,
+  failingSince: null,
+  lastSuccessAt: null,
+  lastFailureAt: null,
+  lastFailure: null,
+  createdAt: NOON,
+  updatedAt: NOON,
+};
+
 const calendar = {
   id: "office",
   timeZone: "UTC",

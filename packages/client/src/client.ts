@@ -23,6 +23,7 @@ import {
   openTransport,
   type Transport,
 } from "./transport.ts";
+import { type WebhookCalls, webhookCalls } from "./webhooks.ts";
 
 /**
  * The HTTP API, typed. It holds no connection and needs no closing.
@@ -38,6 +39,7 @@ export class MillraceClient {
   readonly limits: LimitCalls;
   readonly deadLetters: DeadLetterCalls;
   readonly schedules: ScheduleCalls;
+  readonly webhooks: WebhookCalls;
   readonly #send: Transport;
 
   constructor(options: ClientOptions = {}) {
@@ -49,6 +51,7 @@ export class MillraceClient {
     this.limits = limitCalls(this.#send);
     this.deadLetters = deadLetterCalls(this.#send);
     this.schedules = scheduleCalls(this.#send);
+    this.webhooks = webhookCalls(this.#send);
   }
 
   async health(options: CallOptions = {}): Promise<HealthView> {

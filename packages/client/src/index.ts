@@ -22,3 +22,4 @@ export type {
 export type { ScheduleCalls } from "./schedules.ts";
 export type { FollowedEvent, FollowOptions } from "./stream.ts";
 export type { CallOptions, ClientOptions } from "./transport.ts";
+export type { WebhookCalls } from "./webhooks.ts";

@@ -86,6 +86,29 @@ describe("calls", () => {
     ]);
   });
 
+  test("webhooks are created, changed, listed and deleted", async () => {
+    const hook = { url: "https://example.com/hook", types: ["workflow.failed"] };
+    reply = (request, response, nth) => {
+      if (request.method === "DELETE") response.writeHead(204).end();
+      else json(200, { id: "h", secret: "whsec_" })(request, response, nth);
+    };
+
+    const { secret } = await client.webhooks.create(hook);
+    await client.webhooks.put("h", { ...hook, status: "DISABLED" });
+    await client.webhooks.list({ limit: 2, cursor: "c" });
+    await client.webhooks.get("h");
+    const gone = await client.webhooks.delete("h");
+
+    expect({ secret, gone }).toEqual({ secret: "whsec_", gone: undefined });
+    expect(received).toMatchObject([
+      { method: "POST", url: "/v1/webhooks", body: hook },
+      { method: "PUT", url: "/v1/webhooks/h", body: { ...hook, status: "DISABLED" } },
+      { method: "GET", url: "/v1/webhooks?limit=2&cursor=c" },
+      { method: "GET", url: "/v1/webhooks/h" },
+      { method: "DELETE", url: "/v1/webhooks/h" },
+    ]);
+  });
+
   test("register posts the document and says whether it made a version", async () => {
     reply = json(201, { id: "w", version: 1, contentHash: "h", warnings: [] });
 

@@ -57,5 +57,8 @@ export const BOUNDS = {
   /** Ticks of a schedule that one call previews, or backfills. */
   ticks: 100,
   pageSize: 500,
+  url: 2_000,
+  /** Workflows that a webhook names. */
+  webhookWorkflows: 100,
   waitSeconds: 300,
 } as const;

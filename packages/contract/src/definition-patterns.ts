@@ -21,6 +21,8 @@ const lifecycle = [
   String.raw`(?:\*|compensation)\.(?:\*|completed)(?:\.\*\*)?`,
   String.raw`(?:\*|step|compensation)\.\*\*`,
 ].join("|");
+/** Patterns that hear at least one of them. */
+export const LIFECYCLE_TYPES = String.raw`^workflow\.(?:${lifecycle})$`;
 const reserved = String.raw`(?!workflow\.(?!(?:${lifecycle})$))`;
 const listened = `^${reserved}${atMost255}${fewWildcards}(?:${wildcard}\\.){0,11}(?:\\*\\*|${wildcard})$`;
 

@@ -243,3 +243,13 @@ export {
   ScheduleView,
 } from "./schedules.ts";
 export type { OverlapPolicy, ScheduleRunStatus, ScheduleStatus } from "./schedules.ts";
+export {
+  CreatedWebhook,
+  CreateWebhookRequest,
+  ListWebhooksQuery,
+  PutWebhookRequest,
+  WebhookId,
+  WebhookPage,
+  type WebhookSource,
+  WebhookView,
+} from "./webhooks.ts";

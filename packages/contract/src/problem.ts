@@ -24,6 +24,7 @@ export const ERROR_CODES = {
   DEAD_LETTER_NOT_FOUND: { status: 404, title: "No such dead letter" },
   CALENDAR_NOT_FOUND: { status: 404, title: "No such calendar" },
   LIMIT_NOT_FOUND: { status: 404, title: "No such limit" },
+  WEBHOOK_NOT_FOUND: { status: 404, title: "No such webhook" },
   SCHEDULE_NOT_FOUND: { status: 404, title: "No such schedule" },
   METHOD_NOT_ALLOWED: { status: 405, title: "Method not allowed" },
   STATUS_CONFLICT: { status: 409, title: "Not possible in this status" },

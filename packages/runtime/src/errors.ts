@@ -43,6 +43,14 @@ export class CalendarNotFoundError extends MillraceError {
   }
 }
 
+export class WebhookNotFoundError extends MillraceError {
+  override readonly name = "WebhookNotFoundError";
+  readonly code = "WEBHOOK_NOT_FOUND";
+  constructor(id: string) {
+    super(`there is no webhook ${id}`);
+  }
+}
+
 export class CalendarExistsError extends MillraceError {
   override readonly name = "CalendarExistsError";
   readonly code = "CALENDAR_EXISTS";

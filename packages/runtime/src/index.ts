@@ -107,3 +107,4 @@ export { parseSettings, PROGRAMS, SETTINGS, SettingsError } from "./settings.ts"
 export type { Environment, Program, SettingName, Settings } from "./settings.ts";
 export { openMetricsOf, watchServices } from "./readiness.ts";
 export type { Readiness } from "./readiness.ts";
+export { createWebhook, deleteWebhook, putWebhook, readWebhook } from "./webhooks/save-webhook.ts";

@@ -133,8 +133,8 @@ export const SETTINGS = {
     default: "",
     form: "hosts, addresses and ranges separated by commas",
     about:
-      "Whom the task `http.request` may reach although the address is not one of the public internet (docs/built-in-tasks.md); `*.example.com` is every host below that name. A host that is named may be at any address.",
-    programs: ["worker"],
+      "Whom the task `http.request`, and a scheduler's webhooks, may reach although the address is not one of the public internet (docs/built-in-tasks.md, docs/webhooks.md); `*.example.com` is every host below that name. A host that is named may be at any address.",
+    programs: ["worker", "scheduler"],
     example: "billing.internal,10.1.0.0/16",
   },
   MILLRACE_GRACE: {
@@ -188,7 +188,7 @@ export interface Settings {
   readonly cells?: number;
   readonly tasks: readonly string[];
   readonly queues: readonly string[];
-  /** Hosts, addresses and ranges that `http.request` may reach beside public ones. */
+  /** Hosts, addresses and ranges that `http.request` and webhooks may reach beside public ones. */
   readonly httpAllow: readonly string[];
   readonly graceMs: number;
   readonly checksPerMinute: number;

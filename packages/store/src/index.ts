@@ -207,6 +207,7 @@ export type {
   LifecycleCursor,
   LifecycleProbe,
   LifecycleShape,
+  NewDelivery,
   NewLifecycleEvent,
 } from "./lifecycle.ts";
 export { findPastEvents, markLookedBack, openLookbacks } from "./lookbacks.ts";
@@ -304,3 +305,22 @@ export type {
   Standing,
   WaitingSchedule,
 } from "./schedule-runs.ts";
+export {
+  createWebhook,
+  deleteWebhook,
+  dueWebhooks,
+  getWebhook,
+  listWebhooks,
+  noteDelivered,
+  noteUndelivered,
+  takeDeliveries,
+  updateWebhook,
+  webhooksOf,
+} from "./webhooks.ts";
+export type {
+  StoredWebhook,
+  WebhookDelivery,
+  WebhookFilter,
+  WebhookKey,
+  WebhookTarget,
+} from "./webhooks.ts";

@@ -16,7 +16,7 @@ import type { ListenerShape, WaitProbe } from "./waits.ts";
 
 export interface LifecycleCursor {
   readonly place: ChangePlace;
-  /** Whether any wait or trigger listens. */
+  /** Whether any wait or trigger listens, or a webhook is there. */
   readonly isListened: boolean;
   /** To be moved on (`skipUnheard`). */
   readonly isStale: boolean;
@@ -53,10 +53,11 @@ interface CursorRow {
   readonly is_busy: boolean;
 }
 
-/** Plan: both indexes hold nothing else. */
+/** Plan: each of the indexes holds nothing else. */
 const isListened = `(
     exists (select from waits w where ${isLifecycle("w.pattern")} and w.matched_event_id is null)
-    or exists (select from start_triggers t where ${isLifecycle("t.pattern")}))`;
+    or exists (select from start_triggers t where ${isLifecycle("t.pattern")})
+    or exists (select from webhooks where status = 'ENABLED'))`;
 
 const xmin = "pg_snapshot_xmin(pg_current_snapshot())";
 const isAhead = "c.tx > pg_snapshot_xmax(pg_current_snapshot())";
@@ -198,6 +199,22 @@ export interface NewLifecycleEvent {
   readonly actor: string;
 }
 
+/** An event that is to be sent to a webhook, if that is there since before. */
+export interface NewDelivery {
+  readonly tenantId: string;
+  readonly webhookId: string;
+  readonly eventId: string;
+  readonly body: string;
+  /** When its commit was written, to the microsecond. */
+  readonly writtenAt: string;
+}
+
+/** What a part of the history comes to. */
+export interface ToldPart {
+  readonly events: readonly NewLifecycleEvent[];
+  readonly deliveries: readonly NewDelivery[];
+}
+
 /**
  * Stores the events of a part of the history and moves the cursor behind it, or does nothing at all where
  * somebody else has moved it. Their rows are the promise that they are matched.
@@ -208,7 +225,7 @@ export async function storeLifecycleEvents(
   db: Db,
   from: ChangePlace,
   to: ChangePlace,
-  events: readonly NewLifecycleEvent[],
+  { events, deliveries }: ToldPart,
 ): Promise<readonly EventKey[] | undefined> {
   const [row] = await run<{ is_moved: boolean; stored: readonly EventKey[] | null }>(db, store, [
     from.tx,
@@ -216,6 +233,7 @@ export async function storeLifecycleEvents(
     to.tx,
     to.seq,
     ...eventSource.values(events),
+    ...deliverySource.values(deliveries),
   ]);
   return row?.is_moved === true ? (row.stored ?? []) : undefined;
 }
@@ -228,6 +246,14 @@ const eventSource = rowSource<NewLifecycleEvent>({
   occurred_at: { type: "timestamptz", of: ({ occurredAt }) => occurredAt },
   received_at: { type: "timestamptz", of: ({ receivedAt }) => receivedAt },
   actor: { type: "text", of: ({ actor }) => actor },
+});
+
+const deliverySource = rowSource<NewDelivery>({
+  tenant_id: { type: "text", of: ({ tenantId }) => tenantId },
+  webhook_id: { type: "uuid", of: ({ webhookId }) => webhookId },
+  event_id: { type: "text", of: ({ eventId }) => eventId },
+  body: { type: "text", of: ({ body }) => body },
+  written_at: { type: "timestamptz", of: ({ writtenAt }) => writtenAt },
 });
 
 const store = prepared(
@@ -244,7 +270,14 @@ const store = prepared(
     select x.* from moved cross join ${eventSource.from("x", 5)}
     order by x.tenant_id, x.id
     on conflict do nothing
-    returning tenant_id, id)
+    returning tenant_id, id),
+  sent as (
+    insert into webhook_deliveries (tenant_id, webhook_id, event_id, body)
+    select x.tenant_id, x.webhook_id, x.event_id, x.body
+    from moved cross join ${deliverySource.from("x", 12)}
+    join webhooks w on w.tenant_id = x.tenant_id and w.id = x.webhook_id
+    where w.status = 'ENABLED' and w.since <= x.written_at
+    on conflict do nothing)
   select exists (select from moved) as is_moved,
     (select jsonb_agg(jsonb_build_object('tenantId', tenant_id, 'id', id)) from stored) as stored`,
 );

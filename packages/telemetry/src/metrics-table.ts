@@ -132,6 +132,11 @@ export const metricTable = {
     "Age of the oldest change of an instance that those who wait for lifecycle events are still to hear of; 0: there is none, or nobody waits.",
     [],
   ),
+  webhookDeliveries: counter(
+    "millrace_webhook_deliveries_total",
+    "Tries to send an event to a webhook, by outcome: taken, failed, givenUp.",
+    ["outcome"],
+  ),
   pool: gauge("millrace_pool_connections", "Postgres connections of this process by state.", [
     "state",
   ]),

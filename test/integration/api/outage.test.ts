@@ -145,6 +145,8 @@ const bodies: Readonly<Record<string, unknown>> = {
   createCalendar: { id: "office", timeZone: "UTC" },
   putCalendar: { timeZone: "UTC" },
   putLimit: { limit: 3 },
+  createWebhook: { url: "https://example.com/hook" },
+  putWebhook: { url: "https://example.com/hook" },
   createSchedule: schedule,
   putSchedule: schedule,
   backfillSchedule: { from: "2026-01-01T00:00:00Z", to: "2026-01-02T00:00:00Z" },

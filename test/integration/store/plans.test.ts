@@ -173,7 +173,7 @@ test.for(["lifecycle_cursor", "lifecycle_unread"])(
     expect(scans.map((node) => node["Relation Name"])).toEqual(["lifecycle_cursor"]);
     const listeners = nodes.flatMap((node) => node["Index Name"] ?? []);
     expect(listeners).toEqual(
-      expect.arrayContaining(["waits_lifecycle", "start_triggers_lifecycle"]),
+      expect.arrayContaining(["waits_lifecycle", "start_triggers_lifecycle", "webhooks_enabled"]),
     );
     expect(plan["Shared Hit Blocks"] + plan["Shared Read Blocks"]).toBeLessThan(20);
   },

@@ -9,10 +9,13 @@ import {
   skipUnheard,
   storeLifecycleEvents,
   unmatchedAmong,
+  webhooksOf,
 } from "@millrace/store";
 import type {
+  Db,
   Json,
   LifecycleShape,
+  NewDelivery,
   NewLifecycleEvent,
   PlacedChange,
   StoredEvent,
@@ -24,11 +27,12 @@ import type { Loop } from "../loop.ts";
 import { probesOf } from "../probes.ts";
 import type { Services } from "../services.ts";
 import { streamEventsOf } from "../streams/stream-event.ts";
+import type { StreamEvent } from "../streams/stream-event.ts";
 import { each } from "./kind.ts";
 
 /**
  * Makes events of what the history tells (CONTRACT 3, lifecycle events) and matches them, as long as anybody waits
- * for one. Any number of schedulers may: what one has read is stored as events in the statement that moves the
+ * for one; and rows of what is to be sent to webhooks (deliver-webhooks.ts). Any number of schedulers may: what one has read is stored as events in the statement that moves the
  * cursor on, and whoever comes second with it stores nothing. From then on they are events as others are: what is
  * not matched here is matched by the reconciler. The next are read when these have been matched, so that what an
  * instance tells is heard in order.
@@ -54,26 +58,52 @@ async function makeLifecycleEvents(services: Services): Promise<number> {
   const { changes } = await readChanges(db, place, pageSize);
   const last = changes.at(-1);
   if (last === undefined) return betweenMs;
-  const heard = await heardEvents(services, changes);
+  const told = changes.flatMap(toldBy);
   const next = { tx: last.tx, seq: last.seq };
-  const stored = await storeLifecycleEvents(db, place, next, heard);
+  const part = { events: await heardEvents(db, told), deliveries: await deliveriesOf(db, told) };
+  const stored = await storeLifecycleEvents(db, place, next, part);
   if (stored === undefined) return restMs;
-  if (stored.length > 0) await matchInOrder(services, heard, await unmatchedAmong(db, stored));
-  if (heard.length > 0) await freeLifecycleCursor(db, next);
+  if (stored.length > 0)
+    await matchInOrder(services, part.events, await unmatchedAmong(db, stored));
+  if (part.events.length > 0) await freeLifecycleCursor(db, next);
   return changes.length === pageSize ? 0 : betweenMs;
 }
 
+/** One lifecycle event of a commit. */
+interface Told {
+  readonly event: NewLifecycleEvent;
+  readonly workflowId: string;
+  /** As streams have it. */
+  readonly shown: StreamEvent;
+}
+
+const names: ReadonlySet<string> = new Set(lifecycleEvents);
+
+/** Their ids follow from the place in the history. */
+function toldBy(change: PlacedChange): readonly Told[] {
+  const { tenantId, instanceId, workflowId, version, writtenAt } = change;
+  return [...streamEventsOf(change)].flatMap((shown, index) => {
+    const { type, at, ...more } = shown;
+    if (!names.has(type)) return [];
+    const event = {
+      tenantId,
+      id: idFor(at, tenantId, instanceId, String(version), String(index)),
+      pattern: type,
+      payload: { ...more, at: at.toISOString() } as Json,
+      occurredAt: at,
+      receivedAt: writtenAt,
+      actor: `instance:${instanceId}`,
+    };
+    return { event, workflowId, shown };
+  });
+}
+
+const tenantsOf = (told: readonly Told[]) => [...new Set(told.map(({ event }) => event.tenantId))];
+
 /** Those that somebody may be waiting for: all others need no row. */
-async function heardEvents(
-  { database: { db } }: Services,
-  changes: readonly PlacedChange[],
-): Promise<readonly NewLifecycleEvent[]> {
-  const told = changes.flatMap((change) =>
-    eventsOf(change).map((event) => ({ event, workflowId: change.workflowId })),
-  );
+async function heardEvents(db: Db, told: readonly Told[]): Promise<readonly NewLifecycleEvent[]> {
   if (told.length === 0) return [];
-  const tenantIds = new Set(told.map(({ event }) => event.tenantId));
-  const shapes = await lifecycleShapes(db, [...tenantIds]);
+  const shapes = await lifecycleShapes(db, tenantsOf(told));
   const probes = told.flatMap(({ event, workflowId }, ix) => {
     const { tenantId, receivedAt } = event;
     const fact = { ...event, occurredAt: event.occurredAt.toISOString() };
@@ -89,6 +119,24 @@ async function heardEvents(
   return told.filter((_each, ix) => heard.has(ix)).map(({ event }) => event);
 }
 
+async function deliveriesOf(db: Db, told: readonly Told[]): Promise<readonly NewDelivery[]> {
+  if (told.length === 0) return [];
+  const webhooks = await webhooksOf(db, tenantsOf(told));
+  return webhooks.flatMap(({ tenantId, id: webhookId, types, workflowIds }) =>
+    told
+      .filter(({ event }) => event.tenantId === tenantId)
+      .filter(({ workflowId }) => workflowIds === null || workflowIds.includes(workflowId))
+      .filter(({ event }) => types.some((type) => patternMatches(type, event.pattern)))
+      .map(({ event, shown }) => ({
+        tenantId,
+        webhookId,
+        eventId: event.id,
+        body: JSON.stringify(shown),
+        writtenAt: event.receivedAt,
+      })),
+  );
+}
+
 /** Of its own tenant, or of what all tenants share. */
 function shapesFor(
   { tenantId, pattern }: NewLifecycleEvent,
@@ -99,25 +147,6 @@ function shapesFor(
       (shape.tenantId === tenantId || shape.tenantId === sharedTenant) &&
       patternMatches(shape.pattern, pattern),
   );
-}
-
-const names: ReadonlySet<string> = new Set(lifecycleEvents);
-
-/** Their ids follow from the place in the history. */
-function eventsOf(change: PlacedChange): readonly NewLifecycleEvent[] {
-  const { tenantId, instanceId, version, writtenAt } = change;
-  return [...streamEventsOf(change)].flatMap(({ type, at, ...told }, index) => {
-    if (!names.has(type)) return [];
-    return {
-      tenantId,
-      id: idFor(at, tenantId, instanceId, String(version), String(index)),
-      pattern: type,
-      payload: { ...told, at: at.toISOString() } as Json,
-      occurredAt: at,
-      receivedAt: writtenAt,
-      actor: `instance:${instanceId}`,
-    };
-  });
 }
 
 /** Those of one instance one after the other, as it went. */
