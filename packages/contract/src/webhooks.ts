@@ -49,8 +49,7 @@ export type CreateWebhookRequest = z.infer<typeof CreateWebhookRequest>;
 /** With what may be left out of it. */
 export type WebhookSource = z.input<typeof CreateWebhookRequest>;
 
-export const WEBHOOK_STATUSES = ["ENABLED", "DISABLED"] as const;
-const WebhookStatus = z.enum(WEBHOOK_STATUSES);
+const WebhookStatus = z.enum(["ENABLED", "DISABLED"]);
 
 export const PutWebhookRequest = strict("a webhook", {
   ...fields,

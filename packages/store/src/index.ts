@@ -322,5 +322,6 @@ export type {
   WebhookDelivery,
   WebhookFilter,
   WebhookKey,
+  WebhookSettings,
   WebhookTarget,
 } from "./webhooks.ts";

@@ -1,15 +1,24 @@
-import type { CreateWebhookRequest, PutWebhookRequest } from "@millrace/contract";
 import {
   createWebhook as create,
   deleteWebhook as remove,
   getWebhook,
   updateWebhook,
 } from "@millrace/store";
-import type { StoredWebhook } from "@millrace/store";
+import type { StoredWebhook, WebhookSettings } from "@millrace/store";
 import { WebhookNotFoundError } from "../errors.ts";
 import { newEventId } from "../ids.ts";
 import type { Caller, Services } from "../services.ts";
 import { newWebhookSecret } from "./signature.ts";
+
+interface CreateRequest extends WebhookSettings {
+  /** Absent: a new one. */
+  readonly secret?: string | undefined;
+}
+
+interface PutRequest extends WebhookSettings, Pick<StoredWebhook, "status"> {
+  /** Absent: as it is. */
+  readonly secret?: string | undefined;
+}
 
 export interface NewWebhook {
   readonly webhook: StoredWebhook;
@@ -21,7 +30,7 @@ export interface NewWebhook {
 export async function createWebhook(
   { database: { db }, log }: Services,
   { tenantId, actor }: Caller,
-  { secret = newWebhookSecret(), ...settings }: CreateWebhookRequest,
+  { secret = newWebhookSecret(), ...settings }: CreateRequest,
 ): Promise<NewWebhook> {
   const webhook = await create(db, { ...settings, tenantId, id: newEventId(), secret, actor });
   log.info({ webhookId: webhook.id, tenantId, actor }, "webhook created");
@@ -33,7 +42,7 @@ export async function putWebhook(
   { database: { db }, log }: Services,
   { tenantId, actor }: Caller,
   id: string,
-  request: PutWebhookRequest,
+  request: PutRequest,
 ): Promise<StoredWebhook> {
   const webhook = await updateWebhook(db, { ...request, tenantId, id });
   if (webhook === undefined) throw new WebhookNotFoundError(id);
