@@ -126,6 +126,17 @@ test("drift: tasks that definitions name at any depth, and children that nobody 
   ]);
 });
 
+test("drift: a task or a child that an expression gives is none that nobody knows", () => {
+  const steps: WorkflowDefinition["steps"] = [
+    { stepId: "pick", type: "TASK", taskId: "pick_${ input.by }" },
+    { stepId: "sub", type: "SUB_WORKFLOW", workflowId: "${ input.next }" },
+  ];
+
+  expect(drift({ definitions: [{ ...definition, steps }] })).toEqual([
+    "workers WARNING: none is alive: no task runs",
+  ]);
+});
+
 test("drift: steps that wait for a task or a queue in vain, and instances without a definition", () => {
   const queue = { name: "gpu", pending: 2, retrying: 1, running: 0, oldestPendingAt: null };
   const workflow = { workflowId: "gone", total: 4, instances: {}, successRate: null, retries: 0 };
