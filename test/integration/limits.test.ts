@@ -62,6 +62,7 @@ afterEach(async () => {
   for (const { id } of (await limits()).filter(({ source }) => source === "SET")) {
     await api.call("DELETE", `/v1/limits/${encodeURIComponent(id)}`);
   }
+  await hear();
   const left = await query("select * from limit_slots");
   if (left.length > 0) throw new Error(`left under a limit: ${JSON.stringify(left)}`);
 });
@@ -644,7 +645,14 @@ async function placesOf(...ids: readonly string[]): Promise<readonly number[]> {
 }
 
 async function put(id: string, body: object, headers: Record<string, string> = {}) {
-  return api.call("PUT", `/v1/limits/${encodeURIComponent(id)}`, body, headers);
+  const answer = await api.call("PUT", `/v1/limits/${encodeURIComponent(id)}`, body, headers);
+  await hear();
+  return answer;
+}
+
+/** All others know of it within a second; here they know at once. */
+async function hear(): Promise<void> {
+  await Promise.all(others.map(({ limits: known, database: { db } }) => known.reload(db)));
 }
 
 async function limit(id: string) {

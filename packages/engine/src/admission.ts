@@ -48,11 +48,19 @@ export function chooseAdmissions<W extends Waiting>(
   const free = new Map([...rooms].map(([name, room]) => [name, room.free]));
   const chosen: W[] = [];
   const next = new Map(queues.map((queue) => [queue, 0]));
+  const underLimit = new Map<string, WaitingQueue<W>[]>();
+  for (const queue of queues) {
+    for (const name of queue.limits) {
+      const under = underLimit.get(name);
+      if (under === undefined) underLimit.set(name, [queue]);
+      else under.push(queue);
+    }
+  }
   const isOpen = ({ limits }: WaitingQueue<W>) => limits.every((name) => (free.get(name) ?? 0) > 0);
   const headOf = (queue: WaitingQueue<W>) => queue.waiting[next.get(queue) ?? 0];
 
   for (const [name, { order }] of rooms) {
-    const under = queues.filter(({ limits }) => limits.includes(name));
+    const under = underLimit.get(name) ?? [];
     while (chosen.length < most) {
       let first: WaitingQueue<W> | undefined;
       for (const queue of under) {

@@ -101,7 +101,6 @@ export type { EvidenceLimits, StoredEvidence } from "./evidence.ts";
 export {
   deleteForeignSlots,
   deleteStraySlots,
-  grantedAtOnce,
   grantSlots,
   isGlobal,
   limitName,
@@ -115,6 +114,7 @@ export {
 } from "./limit-slots.ts";
 export type {
   Grant,
+  Granted,
   GrantScope,
   LimitRef,
   LimitSetRef,

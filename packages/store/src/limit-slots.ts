@@ -11,7 +11,7 @@ import { prepared, run, type Db } from "./statement.ts";
  */
 
 /** Slots that are granted at once. */
-export const grantedAtOnce = 100;
+const grantedAtOnce = 100;
 
 /** Sets of limits whose queues are read at once. */
 const setsAtOnce = 200;
@@ -66,30 +66,36 @@ export function isGlobal({ limitSet }: LimitSetRef): boolean {
   return limitsOfSet(limitSet)[0] === globalKey;
 }
 
+export interface Granted {
+  readonly grants: readonly Grant[];
+  /** More could be granted at once. */
+  readonly hasMore: boolean;
+}
+
 /**
  * Gives free slots to those that wait first in line, `grantedAtOnce` at most.
  *
  * In a transaction of several statements: what is counted is what is committed once the lock is there.
  */
-export async function grantSlots(db: Db, scope: GrantScope): Promise<readonly Grant[]> {
+export async function grantSlots(db: Db, scope: GrantScope): Promise<Granted> {
   return db.transaction().execute(async (trx) => {
     await lockScope(trx, scope);
     const rooms = await roomsOf(trx, scope);
     const isFull = (name: string) => (rooms.get(name)?.free ?? 0) <= 0;
     const open = scope.sets
       .map((set) => ({ ...set, limits: namesOf(set) }))
-      .filter(({ limits }) => !limits.some(isFull))
-      .slice(0, setsAtOnce);
-    if (open.length === 0) return [];
-    const queues = await readQueues(trx, open, rooms);
+      .filter(({ limits }) => !limits.some(isFull));
+    const queues = await readQueues(trx, open.slice(0, setsAtOnce), rooms);
     const chosen = chooseAdmissions(queues, rooms, grantedAtOnce);
-    if (chosen.length === 0) return [];
+    if (chosen.length === 0) return { grants: [], hasMore: false };
     const values = [
       chosen.map(({ tenantId }) => tenantId),
       chosen.map(({ limitSet }) => limitSet),
       chosen.map(({ instanceId }) => instanceId),
     ];
-    return (await run<GrantRow>(trx, grant, values)).map(grantOf);
+    const grants = (await run<GrantRow>(trx, grant, values)).map(grantOf);
+    const isCut = open.length > setsAtOnce || chosen.length === grantedAtOnce;
+    return { grants, hasMore: isCut && grants.length > 0 };
   });
 }
 

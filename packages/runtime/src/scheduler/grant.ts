@@ -1,4 +1,4 @@
-import { grantedAtOnce, grantSlots } from "@millrace/store";
+import { grantSlots } from "@millrace/store";
 import type { Grant, LimitSetRef } from "@millrace/store";
 import { advance } from "../advance.ts";
 import { InstanceNotFoundError } from "../errors.ts";
@@ -24,9 +24,9 @@ export async function grantFree(
     const limit = limits.get(name);
     return limit && { limit: limit.slots, queue: limit.queue };
   };
-  const grants = await grantSlots(services.database.db, { tenantId, sets, limitOf });
+  const { grants, hasMore } = await grantSlots(services.database.db, { tenantId, sets, limitOf });
   await Promise.all(grants.map((grant) => tryToTell(services, grant)));
-  return grants.length === grantedAtOnce;
+  return hasMore;
 }
 
 /** What is granted stays granted: the reconciler tells those that could not be told now. */
