@@ -303,7 +303,7 @@ export const CONSISTENCY_CODES = {
   },
   SLOT_FOREIGN: {
     severity: "ERROR",
-    meaning: "the instance takes, or waits for, a place under the limit of another workflow",
+    meaning: "the instance takes, or waits for, a place under limits that are not its own",
     repair: "it is given up",
     advice: "schedulers give up such slots by themselves within seconds, once they are taken",
   },

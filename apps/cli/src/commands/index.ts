@@ -22,6 +22,7 @@ const LOADERS: Readonly<Record<string, () => Promise<Command>>> = {
   retry: async () => (await import("./retry.ts")).retry,
   cancel: async () => (await import("./cancel.ts")).cancel,
   schedules: async () => (await import("./schedules.ts")).schedules,
+  limits: async () => (await import("./limits.ts")).limits,
   "dead-letters": async () => (await import("./dead-letters.ts")).deadLetters,
   doctor: async () => (await import("./doctor.ts")).doctor,
   api: async () => (await import("./serve.ts")).api,
