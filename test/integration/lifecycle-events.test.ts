@@ -128,12 +128,13 @@ test("it cancels and starts, once each, what is not of its own definition, and n
   const failing = await register(
     at("FAILED", { error: { type: "Broken", message: "${ input.why }" } }),
   );
-  const early = await start(failing, { why: "before anybody listened" });
+  const early = await start(failing, { why: "told" });
   const handler = await register({
     ...at("FAILED"),
     startTriggers: [{ eventPattern: "workflow.failed" }],
   });
-  // A version more listens on.
+  // A version more listens on, to what came before it, too.
+  const between = await start(failing, { why: "told" });
   await register(
     {
       ...at("FAILED", { reason: "a handler may fail itself" }),
@@ -162,7 +163,7 @@ test("it cancels and starts, once each, what is not of its own definition, and n
   await caughtUp();
   const started = await instancesOf(handler);
   const causes = started.map(({ input }: { input: { instanceId: string } }) => input.instanceId);
-  expect(causes.toSorted()).toEqual(told.toSorted());
+  expect(causes.toSorted()).toEqual([between, ...told].toSorted());
   expect(await eventsOf(early)).toEqual([]);
   expect(await eventsOf(watched)).toEqual([
     { pattern: "workflow.paused", delivered: 0, cancelled: 1, started: 0 },
@@ -274,7 +275,11 @@ test("what a scheduler has stored and did not come to match is matched by the re
     startTriggers: [{ eventPattern: "workflow.completed" }],
   });
   await call("PUT", "/v1/definitions/told", { id: "told", ...at("COMPLETED") });
-  const { intake } = alone.services;
+  const damaged = await call("POST", "/v1/instances", { workflowId: "told" });
+  const { intake, database } = alone.services;
+  await sql`update history set entries = '{}' where instance_id = ${damaged.id}`.execute(
+    database.db,
+  );
   const dying = {
     ...alone.services,
     intake: { ...intake, shapes: () => Promise.reject(new Error("it dies here")) },
@@ -296,5 +301,44 @@ test("what a scheduler has stored and did not come to match is matched by the re
   const { items } = await call("GET", "/v1/instances?workflowId=watching");
   expect(items).toHaveLength(3);
   await another.close();
+  await alone.close();
+});
+
+test("what has had its time stays until those who listen have been told", async () => {
+  const alone = await openTestApi();
+  const { db: own } = alone.services.database;
+  const call = async (method: string, path: string, body?: object) =>
+    (await alone.call(method, path, body)).body;
+  await call("PUT", "/v1/definitions/watching", {
+    id: "watching",
+    steps: [{ stepId: "say", type: "TASK", taskId: "echo" }],
+    startTriggers: [{ eventPattern: "workflow.completed" }],
+  });
+  await sql`update start_triggers set since = now() - interval '1 d'`.execute(own);
+  await call("PUT", "/v1/definitions/told", { id: "told", ...at("COMPLETED") });
+  const { id } = await call("POST", "/v1/instances", { workflowId: "told" });
+  await sql`update history set written_at = now() - interval '1 h'`.execute(own);
+  await sql`update workflow_instances set completed_at = now() - interval '1 h'`.execute(own);
+  await sql`insert into idempotency_keys values
+    ('default', 'k', 'h', ${id}, now() - interval '3 d')`.execute(own);
+  const isThere = async () => (await alone.call("GET", `/v1/instances/${id}`)).status === 200;
+
+  let scheduler: RunningScheduler | undefined;
+  const wasThere = await own.transaction().execute(async (trx) => {
+    // Nothing is read while this stands.
+    await trx.executeQuery(CompiledQuery.raw("select pg_current_xact_id()"));
+    scheduler = await runScheduler(alone.services, { retentionMs: 60_000 });
+    await eventually("a round of the deletion, in which keys come after instances", async () => {
+      const { rows } = await sql`select from idempotency_keys`.execute(own);
+      return rows.length === 0;
+    });
+    return isThere();
+  });
+
+  expect(wasThere).toBe(true);
+  await eventually("its deletion", async () => !(await isThere()), { timeoutMs: 20_000 });
+  const { items } = await call("GET", "/v1/instances?workflowId=watching");
+  expect(items).toMatchObject([{ input: { instanceId: id } }]);
+  await scheduler?.close();
   await alone.close();
 });

@@ -58,7 +58,7 @@ async function makeLifecycleEvents(services: Services): Promise<number> {
   const { changes } = await readChanges(db, place, pageSize);
   const last = changes.at(-1);
   if (last === undefined) return betweenMs;
-  const told = changes.flatMap(toldBy);
+  const told = changes.flatMap((change) => toldBy(services, change));
   const next = { tx: last.tx, seq: last.seq };
   const part = { events: await heardEvents(db, told), deliveries: await deliveriesOf(db, told) };
   const stored = await storeLifecycleEvents(db, place, next, part);
@@ -79,8 +79,22 @@ interface Told {
 
 const names: ReadonlySet<string> = new Set(lifecycleEvents);
 
+/** Of a row that is damaged nothing is told: it must not hold up all others for ever. */
+function toldBy({ log }: Services, change: PlacedChange): readonly Told[] {
+  try {
+    return eventsOf(change);
+  } catch (err) {
+    const { instanceId, version } = change;
+    log.warn(
+      { err, instanceId, version },
+      "nothing is told of a row of the history that is damaged",
+    );
+    return [];
+  }
+}
+
 /** Their ids follow from the place in the history. */
-function toldBy(change: PlacedChange): readonly Told[] {
+function eventsOf(change: PlacedChange): readonly Told[] {
   const { tenantId, instanceId, workflowId, version, writtenAt } = change;
   return [...streamEventsOf(change)].flatMap((shown, index) => {
     const { type, at, ...more } = shown;
