@@ -4,7 +4,7 @@ import type { IncomingHttpHeaders, Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { runScheduler } from "@millrace/runtime";
 import type { RunningScheduler } from "@millrace/runtime";
-import { eventually } from "@millrace/testkit";
+import { eventually as asking } from "@millrace/testkit";
 import { sql } from "kysely";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { openTestApi, type TestApi } from "./api/support.ts";
@@ -24,6 +24,9 @@ interface Received {
   // oxlint-disable-next-line typescript/no-explicit-any
   readonly body: any;
 }
+
+/** What any other test has under way on this server holds the history up. */
+const eventually: typeof asking = (what, check) => asking(what, check, { timeoutMs: 30_000 });
 
 const received: Received[] = [];
 /** By path: what is answered, instead of 204. */
