@@ -7,6 +7,7 @@ import {
   sampleInstallation,
 } from "@millrace/runtime";
 import type { RunningScheduler, RunningWorker, Services } from "@millrace/runtime";
+import { grantSlots } from "@millrace/store";
 import { createDatabase, createKeyPrefix, eventually } from "@millrace/testkit";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
 import { occupation } from "../support/occupation.ts";
@@ -379,6 +380,79 @@ test("one that waited when a limit was set needs a slot to go on, and is free ag
 
   await api.call("DELETE", "/v1/limits/user:a%20b");
   await working(second);
+});
+
+test("who is first in line is admitted first, however many wait under limits of their own", async () => {
+  await stopSchedulers();
+  const { database: own, limits: known } = api.services;
+  const sets = Array.from({ length: 205 }, (_, ix) => `tenant user:${1_000 + ix}`);
+  await query(`insert into limit_slots (tenant_id, limit_key, instance_id, status, request, has_run,
+      priority, wanted_at, promoted_at)
+    select 'default', key, gen_random_uuid(), 'WANTED', 1, false, 0, now(),
+      case when key = '${sets.at(-1)}' then now() else '-infinity' end
+    from unnest(array['${sets.join("', '")}']) key`);
+  const limitToGrant = { limit: 1, queue: "FIFO" } as const;
+  await known.reload(own.db);
+
+  const granted = await grantSlots(own.db, {
+    tenantId: "default",
+    sets: sets.map((limitSet) => ({ tenantId: "default", limitSet })),
+    limitOf: () => limitToGrant,
+    revision: known.revision,
+  });
+
+  expect(granted?.grants.map(({ limitKey }) => limitKey)).toEqual([sets.at(-1)]);
+  await query("delete from limit_slots");
+  await startSchedulers();
+});
+
+test("what runs when a limit is set is all counted before anybody is admitted under it, whatever becomes of some", async () => {
+  await register("idle", { steps: [{ ...occupy("a"), queue: "nobody" }] });
+  await register("next", { steps: [occupy("a")] });
+  const [broken = ""] = await startMany("idle", 120, {});
+  const bind = (version: number) =>
+    query(`update workflow_instances set workflow_version = ${version},
+      snapshot = jsonb_set(snapshot::jsonb, '{workflowVersion}', '${version}') where id = '${broken}'`);
+  await bind(99);
+  at.isHeld = true;
+
+  await put("tenant", { limit: 110 });
+  const next = await start("next");
+
+  await eventually("them to be counted", async () => (await heldOf("tenant")) >= 119);
+  await bind(1);
+  expect(at.began).toEqual([]);
+  expect(await limitOf(next)).toMatchObject({ limitKey: "tenant", position: 1 });
+});
+
+test("from the answer to a change of a limit on nobody is admitted by what was before", async () => {
+  await register("strict", { steps: [occupy("a")] });
+  await put("tenant", { limit: 0 });
+  await start("strict");
+  await stopSchedulers();
+  const { database: own, limits: known } = api.services;
+  const sets = [{ tenantId: "default", limitSet: "tenant" }];
+  const limitToGrant = { limit: 5, queue: "FIFO" } as const;
+  const scope = { tenantId: "default", sets, limitOf: () => limitToGrant };
+  const { revision } = known;
+
+  await put("tenant", { limit: 0, maxQueued: 9 });
+
+  expect(await grantSlots(own.db, { ...scope, revision })).toBeUndefined();
+  const now = await grantSlots(own.db, { ...scope, revision: known.revision });
+  expect(now?.grants).toHaveLength(1);
+  // And none goes through while slots are granted.
+  let isChanged = false;
+  let change: Promise<unknown> | undefined;
+  await others[0]?.database.db.transaction().execute(async (trx) => {
+    const share = "select pg_advisory_xact_lock_shared(hashtextextended('', 13))";
+    await trx.executeQuery(CompiledQuery.raw(share));
+    change = put("tenant", { limit: 1 }).then(() => (isChanged = true));
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    expect(isChanged).toBe(false);
+  });
+  await change;
+  await startSchedulers();
 });
 
 test("a limit of a tenant is nobody else's, and the global one is no tenant's", async () => {

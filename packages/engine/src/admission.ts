@@ -79,6 +79,38 @@ export function chooseAdmissions<W extends Waiting>(
   return chosen;
 }
 
+/**
+ * Of more queues than can be read, those whose heads come first. What their widest limits say of them cannot be
+ * compared where those are different ones: then each of these has its best, and its second best, in turn.
+ */
+export function foremost<Q extends WaitingQueue<Waiting>>(
+  queues: readonly Q[],
+  rooms: ReadonlyMap<string, Room>,
+  most: number,
+): readonly Q[] {
+  const byWidest = new Map<string, { readonly queue: Q; readonly head: Waiting }[]>();
+  for (const queue of queues) {
+    const [head] = queue.waiting;
+    const [widest] = queue.limits;
+    if (head === undefined || widest === undefined) continue;
+    const group = byWidest.get(widest);
+    if (group === undefined) byWidest.set(widest, [{ queue, head }]);
+    else group.push({ queue, head });
+  }
+  return [...byWidest]
+    .flatMap(([widest, group]) => {
+      const order = rooms.get(widest)?.order ?? "PRIORITY";
+      return group
+        .toSorted((one, other) => compareWaiting(order, one.head, other.head))
+        .map((each, rank) => ({ ...each, rank }));
+    })
+    .toSorted(
+      (one, other) => one.rank - other.rank || compare(one.head.wantedAt, other.head.wantedAt),
+    )
+    .slice(0, most)
+    .map(({ queue }) => queue);
+}
+
 /** Negative where `one` is admitted first: those that have run before, then who was promoted last. */
 export function compareWaiting(order: QueueOrder, one: Waiting, other: Waiting): number {
   return (

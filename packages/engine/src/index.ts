@@ -14,7 +14,7 @@ export { decide, isNeeds } from "./decide/decide.ts";
 export { waitPathsOf } from "./decide/open-waits.ts";
 export { isUnheldTimer } from "./decide/set-timers.ts";
 export { isHeldBack } from "./decide/slot.ts";
-export { chooseAdmissions, compareWaiting } from "./admission.ts";
+export { chooseAdmissions, compareWaiting, foremost } from "./admission.ts";
 export type { QueueOrder, Room, Waiting, WaitingQueue } from "./admission.ts";
 export { canCancel } from "./decide/cancel.ts";
 export { canPause } from "./decide/pause.ts";

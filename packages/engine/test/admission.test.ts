@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { chooseAdmissions, compareWaiting } from "../src/admission.ts";
+import { chooseAdmissions, compareWaiting, foremost } from "../src/admission.ts";
 import type { QueueOrder, Room, Waiting, WaitingQueue } from "../src/admission.ts";
 
 const kinds = ["global", "tenant", "type:a", "type:b", "user:x", "user:y"];
@@ -53,6 +53,29 @@ test("no limit is exceeded, nobody who has room under each is left out, and with
       }
     }),
   );
+});
+
+test("of more queues than are read none is left out whose head comes first, and each widest limit has its turn", () => {
+  const rooms = new Map<string, Room>([
+    ["tenant", { free: 9, order: "PRIORITY" }],
+    ["type:a", { free: 9, order: "FIFO" }],
+  ]);
+  const queueOf = (id: string, widest: string, more: Partial<Waiting>) => ({
+    limits: [widest, `user:${id}`],
+    waiting: [entry(id, more)],
+  });
+  const many = Array.from({ length: 9 }, (_, ix) => queueOf(`${ix}`, "tenant", { wantedAt: ix }));
+  const queues = [
+    { limits: ["tenant"], waiting: [] },
+    ...many,
+    queueOf("late", "tenant", { wantedAt: 99, promotedAt: 1 }),
+    queueOf("other", "type:a", { wantedAt: 98 }),
+    queueOf("another", "type:a", { wantedAt: 100, priority: 1 }),
+  ];
+
+  const read = foremost(queues, rooms, 3);
+
+  expect(read.map(({ waiting: [head] }) => head?.instanceId)).toEqual(["other", "late", "0"]);
 });
 
 test("no more are admitted than are asked for, and the widest limit that they share says who", () => {

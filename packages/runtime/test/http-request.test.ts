@@ -273,6 +273,19 @@ test("after five failures in a row a host is left alone, and then tried by one r
   }
 });
 
+test("a tenant whose requests fail keeps no other tenant from the host", async () => {
+  const { call } = openHttpCaller({ allow: ["127.0.0.1"], maxBytes: 1_000 });
+  answer = (response) => setTimeout(() => json(response, 200, {}), 50);
+  const impatient = parsed({ url: base, timeout: "PT0.001S" });
+  for (let i = 0; i < 5; i++) await call(impatient, context()).catch(() => {});
+
+  await expect(call(parsed({ url: base }), context())).rejects.toMatchObject({
+    type: "CircuitOpen",
+  });
+  const other = await call(parsed({ url: base }), context(undefined, "other"));
+  expect(other.status).toBe(200);
+});
+
 test("every fault of an input is named, and no value of a header", () => {
   const { error } = input().safeParse({
     method: "CONNECT",
@@ -430,8 +443,15 @@ function parsed(given: unknown) {
   return input().parse(given);
 }
 
-function context(signal = new AbortController().signal) {
-  return { idempotencyKey: "i-1.step#1", signal };
+function context(signal = new AbortController().signal, tenantId = "default") {
+  const instance = {
+    id: "i-1",
+    workflowId: "w",
+    workflowVersion: 1,
+    correlationId: null,
+    tenantId,
+  };
+  return { idempotencyKey: "i-1.step#1", instance, signal };
 }
 
 async function freePort(): Promise<number> {

@@ -1,5 +1,5 @@
-import { chooseAdmissions } from "@millrace/engine";
-import type { QueueOrder, Room, Waiting } from "@millrace/engine";
+import { chooseAdmissions, foremost } from "@millrace/engine";
+import type { QueueOrder, Room, Waiting, WaitingQueue } from "@millrace/engine";
 import type { Key } from "./commit.ts";
 import { limitsOfSet, ownSet, widthOf } from "./limit-key.ts";
 import { prepared, run, type Db } from "./statement.ts";
@@ -53,6 +53,8 @@ export interface GrantScope {
   readonly sets: readonly LimitSetRef[];
   /** Of all limits of these sets. @param name As of `limitName`. */
   readonly limitOf: (name: string) => LimitToGrant | undefined;
+  /** By which `limitOf` answers: no slot is granted by limits that have been changed since. */
+  readonly revision: string | undefined;
 }
 
 /** What a limit is called beside those of other tenants. */
@@ -76,27 +78,50 @@ export interface Granted {
  * Gives free slots to those that wait first in line, `grantedAtOnce` at most.
  *
  * In a transaction of several statements: what is counted is what is committed once the lock is there.
+ *
+ * @returns Undefined where limits have been changed meanwhile: they are to be read again.
  */
-export async function grantSlots(db: Db, scope: GrantScope): Promise<Granted> {
+export async function grantSlots(db: Db, scope: GrantScope): Promise<Granted | undefined> {
   return db.transaction().execute(async (trx) => {
     await lockScope(trx, scope);
+    const [now] = await run<{ revision: string }>(trx, revisionOf, []);
+    if (now?.revision !== scope.revision) return undefined;
     const rooms = await roomsOf(trx, scope);
     const isFull = (name: string) => (rooms.get(name)?.free ?? 0) <= 0;
     const open = scope.sets
       .map((set) => ({ ...set, limits: namesOf(set) }))
       .filter(({ limits }) => !limits.some(isFull));
-    const queues = await readQueues(trx, open.slice(0, setsAtOnce), rooms);
+    if (open.length === 0) return noGrants;
+    const read = open.length > setsAtOnce ? await foremostOf(trx, open, rooms) : open;
+    const queues = await readQueues(trx, read, rooms, heads);
     const chosen = chooseAdmissions(queues, rooms, grantedAtOnce);
-    if (chosen.length === 0) return { grants: [], hasMore: false };
+    if (chosen.length === 0) return noGrants;
     const values = [
       chosen.map(({ tenantId }) => tenantId),
       chosen.map(({ limitSet }) => limitSet),
       chosen.map(({ instanceId }) => instanceId),
     ];
     const grants = (await run<GrantRow>(trx, grant, values)).map(grantOf);
-    const isCut = open.length > setsAtOnce || chosen.length === grantedAtOnce;
+    const isCut = open.length > read.length || chosen.length === grantedAtOnce;
     return { grants, hasMore: isCut && grants.length > 0 };
   });
+}
+
+const noGrants: Granted = { grants: [], hasMore: false };
+
+const revisionOf = prepared(
+  "limit_revision",
+  "select revision::text as revision from limit_revisions",
+);
+
+/** Of more sets than are read, those that are first in line. */
+async function foremostOf(
+  trx: Db,
+  sets: readonly OpenSet[],
+  rooms: ReadonlyMap<string, Room>,
+): Promise<readonly OpenSet[]> {
+  const queues = await readQueues(trx, sets, rooms, firstHeads);
+  return foremost(queues, rooms, setsAtOnce).map(({ set }) => set);
 }
 
 function namesOf({ tenantId, limitSet }: LimitSetRef): readonly string[] {
@@ -153,12 +178,17 @@ interface OpenSet extends LimitSetRef {
 interface Head extends Waiting, LimitSetRef {}
 
 /** As many of each as there is room for, in the order of the narrowest limit. */
-async function readQueues(trx: Db, sets: readonly OpenSet[], rooms: ReadonlyMap<string, Room>) {
-  const queues: { readonly limits: readonly string[]; readonly waiting: readonly Head[] }[] = [];
+async function readQueues(
+  trx: Db,
+  sets: readonly OpenSet[],
+  rooms: ReadonlyMap<string, Room>,
+  statements: HeadStatements,
+) {
+  const queues: (WaitingQueue<Head> & { readonly set: OpenSet })[] = [];
   const byOrder = groupBy(sets, ({ limits }) => rooms.get(limits.at(-1) ?? "")?.order);
   for (const [order, some] of byOrder) {
     if (order === undefined) continue;
-    const rows = await run<HeadRow>(trx, heads[order], [
+    const rows = await run<HeadRow>(trx, statements[order], [
       some.map(({ tenantId }) => tenantId),
       some.map(({ limitSet }) => limitSet),
       some.map(({ limits }) => Math.min(...limits.map((name) => rooms.get(name)?.free ?? 0))),
@@ -176,7 +206,7 @@ async function readQueues(trx: Db, sets: readonly OpenSet[], rooms: ReadonlyMap<
         deadline: row.deadline,
         wantedAt: row.wanted_at,
       }));
-      queues.push({ limits, waiting });
+      queues.push({ set, limits, waiting });
     }
   }
   return queues;
@@ -209,20 +239,24 @@ const orders: Readonly<Record<QueueOrder, string>> = {
   DEADLINE: "has_run desc, promoted_at desc, deadline, priority desc, wanted_at, instance_id",
 };
 
-const heads: Readonly<Record<QueueOrder, string>> = {
-  FIFO: headsIn("FIFO"),
-  PRIORITY: headsIn("PRIORITY"),
-  DEADLINE: headsIn("DEADLINE"),
-};
+type HeadStatements = Readonly<Record<QueueOrder, string>>;
+
+const heads = headsOf("slot_heads", grantedAtOnce);
+const firstHeads = headsOf("slot_first", 1);
+
+function headsOf(name: string, most: number): HeadStatements {
+  const inOrder = (queue: QueueOrder) => headsIn(`${name}_${queue.toLowerCase()}`, queue, most);
+  return { FIFO: inOrder("FIFO"), PRIORITY: inOrder("PRIORITY"), DEADLINE: inOrder("DEADLINE") };
+}
 
 /**
  * Plan: those that are first come from the index of their order. Their number is written into the text,
  * since a plan for any number would sort the whole queue.
  */
-function headsIn(queue: QueueOrder): string {
+function headsIn(name: string, queue: QueueOrder, most: number): string {
   const milliseconds = (time: string) => `(extract(epoch from ${time}) * 1000)::double precision`;
   return prepared(
-    `slot_heads_${queue.toLowerCase()}`,
+    name,
     `select s.ix::integer, h.instance_id, h.has_run, ${milliseconds("h.promoted_at")} as promoted_at,
       h.priority, coalesce(${milliseconds("h.deadline")}, 'Infinity') as deadline,
       ${milliseconds("h.wanted_at")} as wanted_at
@@ -233,7 +267,7 @@ function headsIn(queue: QueueOrder): string {
         select l.* from limit_slots l
         where l.tenant_id = s.tenant_id and l.limit_key = s.limit_key and l.status = 'WANTED'
         order by ${orders[queue]}
-        limit ${grantedAtOnce}) f) h
+        limit ${most}) f) h
     where h.place <= s.room
     order by s.ix, h.place`,
   );
@@ -267,6 +301,12 @@ const lock = prepared(
   `select pg_advisory_xact_lock(hashtextextended(n.name, 13))
   from (select name from unnest($1::text[]) with ordinality u (name, ix) order by ix) n`,
 );
+
+/** Nobody grants until the transaction ends. */
+export async function lockAllLimits(trx: Db): Promise<void> {
+  await run(trx, lockAll, []);
+}
+
 const lockAll = prepared(
   "lock_all_limits",
   "select pg_advisory_xact_lock(hashtextextended('', 13))",
@@ -576,11 +616,18 @@ export interface LimitsSet {
 /**
  * Instances that run without a slot under one of these limits, which was set after they began.
  *
+ * @param except Ids of those that have been looked at.
+ *
  * Plan: the index of those of the tenant that run.
  */
-export async function uncounted(db: Db, limits: LimitsSet, most: number): Promise<readonly Key[]> {
+export async function uncounted(
+  db: Db,
+  limits: LimitsSet,
+  except: readonly string[],
+  most: number,
+): Promise<readonly Key[]> {
   const { tenantId, isGlobal: global, isTenant, workflowIds, userIds } = limits;
-  const values = [tenantId, global, isTenant, workflowIds, userIds, most];
+  const values = [tenantId, global, isTenant, workflowIds, userIds, most, except];
   const rows = await run<{ id: string }>(db, notCounted, values);
   return rows.map(({ id }) => ({ tenantId, instanceId: id }));
 }
@@ -597,5 +644,6 @@ const notCounted = prepared(
     or (i.workflow_id = any ($4::text[]) and not 'type:' || i.workflow_id = any (k.keys))
     or (i.user_id = any ($5::text[]) and not
       'user:' || replace(replace(i.user_id, '%', '%25'), ' ', '%20') = any (k.keys)))
+    and not i.id = any ($7::uuid[])
   limit $6`,
 );

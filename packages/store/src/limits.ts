@@ -1,6 +1,7 @@
 import type { QueueOrder } from "@millrace/engine";
 import { decodeCursor, encodeCursor, readPage } from "./cursor.ts";
 import { sharedTenant } from "./tenants.ts";
+import { lockAllLimits } from "./limit-slots.ts";
 import type { LimitRef } from "./limit-slots.ts";
 import { prepared, run, type Db } from "./statement.ts";
 
@@ -33,8 +34,7 @@ export async function saveLimit(db: Db, limit: NewLimit, expected?: number): Pro
   const { tenantId, limitKey, slots, queue, maxQueued } = limit;
   return db.transaction().execute(async (trx): Promise<LimitSaved> => {
     const content = [tenantId, limitKey, slots, queue, maxQueued] as const;
-    // First, so that changes come one after the other and the revision says the last of them.
-    await run(trx, raise, []);
+    await beginChange(trx);
     const [row] = await run<LimitRow>(trx, lock, [tenantId, limitKey]);
     if (row === undefined) {
       // Of the limit of a definition version 0 is read.
@@ -58,6 +58,15 @@ export async function saveLimit(db: Db, limit: NewLimit, expected?: number): Pro
 function onlyRow([row]: readonly LimitRow[]): LimitRow {
   if (row === undefined) throw new Error("a limit that was written is not answered");
   return row;
+}
+
+/**
+ * Changes come one after the other, so that the revision says the last of them; and none while slots are granted, so
+ * that from its answer on nobody is admitted by what was before.
+ */
+async function beginChange(trx: Db): Promise<void> {
+  await lockAllLimits(trx);
+  await run(trx, raise, []);
 }
 
 const raise = prepared(
@@ -97,7 +106,7 @@ export async function deleteLimit(
   ifVersion?: number,
 ): Promise<{ readonly version: number; readonly deleted: boolean } | undefined> {
   return db.transaction().execute(async (trx) => {
-    await run(trx, raise, []);
+    await beginChange(trx);
     const [row] = await run<LimitRow>(trx, lock, [tenantId, limitKey]);
     if (row === undefined) return undefined;
     const deleted = ifVersion === undefined || ifVersion === row.version;

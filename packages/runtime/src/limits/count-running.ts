@@ -27,12 +27,15 @@ export async function countRunning(services: Services): Promise<void> {
   }
 }
 
-/** As long as there are more, and some of them take note. */
+/**
+ * All that there are, whatever becomes of some of them meanwhile: one that has ended, or has taken note by itself,
+ * takes none now, and one that nobody can decide about never does.
+ */
 async function countOf(services: Services, limits: LimitsSet): Promise<void> {
-  let counted = atOnce;
-  while (counted === atOnce) {
-    const found = await uncounted(services.database.db, limits, atOnce);
-    counted = await each(services, found, async (key) => {
+  const seen: string[] = [];
+  for (;;) {
+    const found = await uncounted(services.database.db, limits, seen, atOnce);
+    await each(services, found, async (key) => {
       try {
         const advanced = await advance(services, key, {
           actor: "admission",
@@ -48,5 +51,7 @@ async function countOf(services: Services, limits: LimitsSet): Promise<void> {
         throw error;
       }
     });
+    if (found.length < atOnce) return;
+    seen.push(...found.map(({ instanceId }) => instanceId));
   }
 }

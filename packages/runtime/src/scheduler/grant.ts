@@ -18,15 +18,17 @@ export async function grantFree(
   tenantId: string | undefined,
   sets: readonly LimitSetRef[],
 ): Promise<boolean> {
+  const { revision } = services.limits;
   // Before the lock: whoever has it must not need another connection.
   const limits = await limitsOf(services, sets);
   const limitOf = (name: string) => {
     const limit = limits.get(name);
     return limit && { limit: limit.slots, queue: limit.queue };
   };
-  const { grants, hasMore } = await grantSlots(services.database.db, { tenantId, sets, limitOf });
-  await Promise.all(grants.map((grant) => tryToTell(services, grant)));
-  return hasMore;
+  const granted = await grantSlots(services.database.db, { tenantId, sets, limitOf, revision });
+  if (granted === undefined) return true;
+  await Promise.all(granted.grants.map((grant) => tryToTell(services, grant)));
+  return granted.hasMore;
 }
 
 /** What is granted stays granted: the reconciler tells those that could not be told now. */

@@ -5,32 +5,34 @@ import type { CircuitBreakerPolicy } from "cockatiel";
 export const failuresUntilOpen = 5;
 /** Then one request tries it. */
 export const openMs = 10_000;
-/** Hosts that are remembered; of more, those that were asked the longest ago are not. */
-const mostHosts = 1_000;
+/** Breakers that are remembered; of more, those that were asked the longest ago are not. */
+const mostBreakers = 1_000;
 
 /** So many have failed that this one was not tried. */
 export class CircuitOpenError extends Error {}
 
 export interface Circuits {
   /** @throws {CircuitOpenError} */
-  run<T>(origin: string, call: () => Promise<T>): Promise<T>;
+  run<T>(tenantId: string, origin: string, call: () => Promise<T>): Promise<T>;
 }
 
 /**
- * One breaker for each host, of this process.
+ * One breaker for each host, of this process, and for each tenant: one that breaks off its own requests, say, must
+ * not keep the others from the host.
  *
  * @param isFault Whether an error, or a result, says that the host is in trouble.
  */
 export function openCircuits(isFault: (end: unknown) => boolean): Circuits {
   const breakers = new Map<string, CircuitBreakerPolicy>();
   return {
-    async run(origin, call) {
-      const breaker = breakers.get(origin) ?? newBreaker(isFault);
+    async run(tenantId, origin, call) {
+      const name = `${tenantId} ${origin}`;
+      const breaker = breakers.get(name) ?? newBreaker(isFault);
       // As the last one, so that the first is whom nobody has asked for the longest time.
-      breakers.delete(origin);
-      breakers.set(origin, breaker);
+      breakers.delete(name);
+      breakers.set(name, breaker);
       const [oldest] = breakers.keys();
-      if (breakers.size > mostHosts && oldest !== undefined) breakers.delete(oldest);
+      if (breakers.size > mostBreakers && oldest !== undefined) breakers.delete(oldest);
       // It would have this call wait for the one that tries the host.
       if (breaker.state === CircuitState.HalfOpen) throw new CircuitOpenError();
       let isTried = false;

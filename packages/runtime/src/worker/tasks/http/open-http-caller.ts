@@ -15,7 +15,7 @@ export interface HttpCaller {
   call(input: HttpRequestInput, context: HttpContext): Promise<HttpResult>;
 }
 
-export type HttpContext = Pick<TaskContext, "idempotencyKey" | "signal">;
+export type HttpContext = Pick<TaskContext, "idempotencyKey" | "instance" | "signal">;
 
 export interface HttpResult {
   readonly status: number;
@@ -64,7 +64,8 @@ export function openHttpCaller({ allow, maxBytes, resolve }: HttpCallerOptions):
       const deadline = openDeadline(context.signal, input.timeout);
       const exchange = (sent: Sent) => {
         const send = () => receive(agent, sent, deadline, maxBytes);
-        return input.circuitBreaker ? circuits.run(sent.url.origin, send) : send();
+        if (!input.circuitBreaker) return send();
+        return circuits.run(context.instance.tenantId, sent.url.origin, send);
       };
       let sent = firstRequest(input, context);
       try {
