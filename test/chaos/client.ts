@@ -105,6 +105,7 @@ function shown(operation: Operation, { status, body }: Answer): Partial<RequestR
   }
   switch (operation) {
     case "register":
+    case "limit":
     case "pause queue":
     case "resume queue":
     case "schedule":

@@ -72,6 +72,17 @@ export const SCENARIOS = [
 ] as const;
 export type Scenario = (typeof SCENARIOS)[number];
 
+/** Somebody who has a limit of his own, beside the one that some of these workflows have. */
+export const crowd: {
+  readonly userId: string;
+  readonly limit: number;
+  readonly scenarios: readonly Scenario[];
+} = {
+  userId: "crowd",
+  limit: 2,
+  scenarios: ["limited", "limited_too", "limited_three", "retried", "emitting"],
+};
+
 /** All instances of a run, in order of time, a good deal of each scenario. */
 export function planLoad(seed: number, durationMs: number, perSecond: number): readonly CasePlan[] {
   const random = seeded(seed, "load");

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { InstancePage, InstanceView, JsonValue } from "@millrace/contract";
 import { seenOf, stands, type Answer, type LoggingClient } from "./client.ts";
 import { chain, sideQueue } from "./definitions.ts";
-import type { CasePlan } from "./load-plan.ts";
+import { crowd, type CasePlan } from "./load-plan.ts";
 import type { Seen } from "./record.ts";
 
 /** What the load needs to know of the run. */
@@ -227,7 +227,8 @@ async function mend({ input, pauseMs }: CasePlan, one: Case): Promise<void> {
 type Case = ReturnType<typeof openCase>;
 
 function openCase(plan: CasePlan, client: LoggingClient, deadline: () => number) {
-  const { number: caseNumber, key, workflowId, input } = plan;
+  const { number: caseNumber, key, workflowId, input, scenario } = plan;
+  const user = crowd.scenarios.includes(scenario) ? { userId: crowd.userId } : {};
   let id: string | undefined;
   const startOf = (idempotencyKey?: string) => ({
     operation: "start" as const,
@@ -235,7 +236,7 @@ function openCase(plan: CasePlan, client: LoggingClient, deadline: () => number)
     path: "/v1/instances",
     subject: key,
     caseNumber,
-    body: { workflowId, input, correlationId: key },
+    body: { workflowId, input, correlationId: key, ...user },
     ...(idempotencyKey === undefined ? {} : { idempotencyKey }),
   });
   const look = (waitSeconds: number) =>

@@ -51,6 +51,7 @@ export type Operation =
   | "look"
   | "register"
   | "watch"
+  | "limit"
   | "pause queue"
   | "resume queue"
   | "schedule"

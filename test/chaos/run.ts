@@ -13,7 +13,7 @@ import { DEFINITIONS } from "./definitions.ts";
 import { inject, planFaults, type Group } from "./faults.ts";
 import { follow } from "./follow.ts";
 import { runLoad } from "./load.ts";
-import { planLoad } from "./load-plan.ts";
+import { crowd, planLoad } from "./load-plan.ts";
 import { judge, type Violation } from "./oracle.ts";
 import type { FaultRecord, RequestRecord, RunRecord } from "./record.ts";
 import { report, reportAll, type Summary } from "./report.ts";
@@ -68,6 +68,7 @@ async function runGroup(group: Group, options: Arguments): Promise<Summary> {
       deadline: () => deadline,
     });
     await registerAll(client);
+    await setLimit(client);
 
     const ending = new AbortController();
     const watching = watch(client, ending.signal);
@@ -131,6 +132,22 @@ async function registerAll(client: LoggingClient): Promise<void> {
       throw new Error(`${definition.id} was refused: ${JSON.stringify(answer?.body)}`);
     }
   }
+}
+
+async function setLimit(client: LoggingClient): Promise<void> {
+  const id = `user:${crowd.userId}`;
+  const answer = await client.insist({
+    operation: "limit",
+    method: "PUT",
+    path: `/v1/limits/${id}`,
+    subject: id,
+    body: { limit: crowd.limit },
+  });
+  if (!answer || answer.status >= 300) {
+    throw new Error(`the limit ${id} was refused: ${JSON.stringify(answer?.body)}`);
+  }
+  // Until each process has heard of it.
+  await sleep(2_000);
 }
 
 /** Tasks that go on when nobody wants them any more may still have something to tell. */

@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { crowd } from "../load-plan.ts";
 import { judge } from "../oracle.ts";
 import { found, quiet } from "./forgery.ts";
 
@@ -31,4 +32,29 @@ test("P10: three instances run where there are two slots", () => {
 test("P10 holds where two of them run, and where the third begins at the moment at which one has ended a step", () => {
   expect(brokenBy([three], told(one, "one", "run").receivedAt)).not.toContain("P10");
   expect(brokenBy([two, three], told(one, "one", "outcome").receivedAt)).not.toContain("P10");
+});
+
+/** The promises broken where so many instances, each of another workflow, are of one user and begin at one moment. */
+function brokenByUser(count: number): readonly string[] {
+  const firsts = Object.entries({ delay: "before", retried: "before", limited: "one" })
+    .slice(0, count)
+    .map(([workflowId, step]) => {
+      const instance = quiet.instances.find(({ view }) => view.workflowId === workflowId);
+      return told(instance?.view.id ?? "", step, "run");
+    });
+  const receivedAt = found(firsts[0], "run").receivedAt;
+  const entries = quiet.entries.map((each) =>
+    firsts.includes(each) ? { ...each, receivedAt } : each,
+  );
+  const instances = quiet.instances.map(({ view: seen, history }) => {
+    const isHers = firsts.some(({ instance }) => instance === seen.id);
+    const view = isHers ? { ...seen, userId: crowd.userId } : seen;
+    return { view, viewAgain: view, history };
+  });
+  return judge({ ...quiet, entries, instances }).map(({ promise }) => promise);
+}
+
+test("P10: three instances of a user run who may have two, each of another workflow", () => {
+  expect(brokenByUser(3)).toContain("P10");
+  expect(brokenByUser(2)).not.toContain("P10");
 });
