@@ -311,6 +311,26 @@ const emitting: WorkflowDefinition = {
   ],
 };
 
+/** Started by the end of each `map`, which history alone tells of. */
+const follower: WorkflowDefinition = {
+  id: "follower",
+  retry,
+  startTriggers: [
+    {
+      eventPattern: "workflow.completed",
+      eventCondition: "event.payload.workflowId === 'map'",
+      input: { ms: 5, stubborn: false },
+      correlationId: `\${ '${followedBy("")}' + event.payload.correlationId }`,
+    },
+  ],
+  steps: [task("followed")],
+};
+
+/** The correlation id of whoever follows the case of that key. */
+export function followedBy(key: string): string {
+  return `followed-${key}`;
+}
+
 /** In the order in which they are registered: a child before its parent. */
 export const DEFINITIONS: readonly WorkflowDefinition[] = [
   chain(1),
@@ -340,5 +360,6 @@ export const DEFINITIONS: readonly WorkflowDefinition[] = [
   parallel("parallel_any", "ANY"),
   parallel("parallel_two", { count: 2 }),
   map,
+  follower,
   ticking,
 ];

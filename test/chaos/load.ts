@@ -1,7 +1,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import { isSettled } from "@millrace/contract";
 import type { InstancePage, InstanceView, JsonValue } from "@millrace/contract";
 import { seenOf, stands, type Answer, type LoggingClient } from "./client.ts";
-import { chain, sideQueue } from "./definitions.ts";
+import { chain, followedBy, sideQueue } from "./definitions.ts";
 import { crowd, type CasePlan } from "./load-plan.ts";
 import type { Seen } from "./record.ts";
 
@@ -199,8 +200,12 @@ async function drive(plan: CasePlan, client: LoggingClient, deadline: () => numb
     case "parallel_all":
     case "parallel_any":
     case "parallel_two":
+      await one.start();
+      break;
     case "map":
       await one.start();
+      await one.settled();
+      await one.followed();
       break;
   }
   await one.settled();
@@ -258,6 +263,16 @@ function openCase(plan: CasePlan, client: LoggingClient, deadline: () => number)
           caseNumber,
           body,
         });
+  const firstOf = async (workflow: string, correlationId: string) => {
+    const answer = await client.once({
+      operation: "watch",
+      method: "GET",
+      path: `/v1/instances?workflowId=${workflow}&correlationId=${correlationId}`,
+      subject: key,
+      caseNumber,
+    });
+    return answer?.status === 200 ? (answer.body as InstancePage).items[0] : undefined;
+  };
   const isOver = () => id === undefined || performance.now() > deadline();
   return {
     async start() {
@@ -280,15 +295,16 @@ function openCase(plan: CasePlan, client: LoggingClient, deadline: () => number)
     /** Looks for the instance that an event is to start, until it is there. */
     async found() {
       while (id === undefined && performance.now() < deadline()) {
-        const answer = await client.once({
-          operation: "watch",
-          method: "GET",
-          path: `/v1/instances?workflowId=${workflowId}&correlationId=${key}`,
-          subject: key,
-          caseNumber,
-        });
-        if (answer?.status === 200) id = (answer.body as InstancePage).items[0]?.id;
+        id = (await firstOf(workflowId, key))?.id;
         if (id === undefined) await sleep(200);
+      }
+    },
+    /** Looks for the instance that follows its end, until that one has ended, too. */
+    async followed() {
+      while (id !== undefined && performance.now() < deadline()) {
+        const follower = await firstOf("follower", followedBy(key));
+        if (follower !== undefined && isSettled(follower)) return;
+        await sleep(500);
       }
     },
     change,

@@ -4,6 +4,7 @@ import { checkChildren } from "./oracle/children.ts";
 import { checkCompensation } from "./oracle/compensation.ts";
 import { evidenceOf, type Evidence } from "./oracle/evidence.ts";
 import { checkExecutions } from "./oracle/executions.ts";
+import { checkFollowers } from "./oracle/followers.ts";
 import { checkJoins } from "./oracle/joins.ts";
 import { checkChanges } from "./oracle/changes.ts";
 import { checkLimits } from "./oracle/limits.ts";
@@ -57,8 +58,12 @@ export function judge(record: RunRecord): readonly Violation[] {
       ...(evidence.instance ? { instance: evidence.instance.view.id } : {}),
     })),
   );
-  const ofAll = [checkSchedules, checkLimits, checkQueuePauses, checkStreams].flatMap((check) =>
-    check(record),
-  );
+  const ofAll = [
+    checkSchedules,
+    checkLimits,
+    checkFollowers,
+    checkQueuePauses,
+    checkStreams,
+  ].flatMap((check) => check(record));
   return [...ofCases, ...ofAll.map(([promise, what]) => ({ promise, what }))];
 }
