@@ -479,6 +479,28 @@ test("a limit of a tenant is nobody else's, and the global one is no tenant's", 
   expect(await limit("tenant")).toMatchObject({ limit: 0, maxQueued: 1 });
   expect(await limit("global")).toMatchObject({ limit: 5 });
 
+  // Nor do its own instances tell it of those of others.
+  await put("global", { limit: 0 });
+  await register("everybody", { steps: [occupy("a")] });
+  await start("everybody");
+  await api.call(
+    "PUT",
+    "/v1/definitions/everybody",
+    { id: "everybody", steps: [occupy("a")] },
+    other,
+  );
+  const held = await api.call("POST", "/v1/instances", { workflowId: "everybody" }, other);
+  const { body: why } = await api.call(
+    "GET",
+    `/v1/instances/${held.body.id}/why`,
+    undefined,
+    other,
+  );
+  expect(why.reasons[0]).toMatchObject({ limitKey: "global", taken: 0, position: 1, queued: 1 });
+  await api.call("POST", `/v1/instances/${held.body.id}/cancel`, {}, other);
+  for (const { id } of await instancesIn("CREATED")) await verb(id, "cancel");
+  await put("global", { limit: 5 });
+
   // The tenant's own bounds its starts, too.
   await register("bounded", { steps: [occupy("a")] });
   const queued = await start("bounded");

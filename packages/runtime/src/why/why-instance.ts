@@ -16,8 +16,9 @@ import {
 } from "@millrace/store";
 import type { InstanceRead } from "@millrace/store";
 import { InstanceNotFoundError } from "../errors.ts";
-import { globalLimit } from "../limits/limit-cache.ts";
+import { globalLimit, globalTenant } from "../limits/limit-cache.ts";
 import { limitOf, limitUses } from "../limits/limit-in-force.ts";
+import type { LimitUse } from "../limits/limit-in-force.ts";
 import type { Caller, Services } from "../services.ts";
 import { leastOfSuspects } from "../perform.ts";
 import { damaged, missingParts } from "./missing-parts.ts";
@@ -213,10 +214,12 @@ async function limitReason(services: Services, snapshot: Snapshot): Promise<read
   const limits = await Promise.all(
     keys.map(async (limitKey) => {
       const { slots, queue } = await limitOf(services, { tenantId, limitKey });
-      return { limitKey, slots, queue, ...useOf(limitKey) };
+      const use = useOf(limitKey);
+      const isFull = use.taken >= slots;
+      return { limitKey, slots, queue, isFull, ...seenBy(tenantId, limitKey, slots, use) };
     }),
   );
-  const limit = limits.find(({ taken, slots }) => taken >= slots) ?? limits.at(-1);
+  const limit = limits.find(({ isFull }) => isFull) ?? limits.at(-1);
   if (limit === undefined) return [];
   const place = await queuePlace(db, { tenantId, limitSet, instanceId }, limit.queue, limit.sets);
   if (place === undefined) {
@@ -236,6 +239,15 @@ async function limitReason(services: Services, snapshot: Snapshot): Promise<read
       since,
     },
   ];
+}
+
+/** Of the limit of all tenants each sees its own; and whether it is full, since that is what keeps it waiting. */
+function seenBy(tenantId: string, limitKey: string, slots: number, use: LimitUse): LimitUse {
+  if (limitKey !== globalLimit.limitKey || tenantId === globalTenant) return use;
+  const sets = use.sets.filter((set) => set.tenantId === tenantId);
+  const queued = sets.reduce((sum, set) => sum + set.queued, 0);
+  const own = sets.reduce((sum, set) => sum + set.taken, 0);
+  return { sets, queued, taken: use.taken >= slots ? slots : own };
 }
 
 async function deadLetterReason(
