@@ -1,9 +1,10 @@
 -- Lifecycle events are made of the history while somebody waits for them (docs/decisions/0027-lifecycle-events.md).
 
--- When the statement that wrote the row began, by the database's clock: what waits hear is compared with it, as
--- with `events.received_at`. Null: written by an earlier release.
+-- When the row was written, by the database's clock: what waits hear is compared with it, as with
+-- `events.received_at`. Not when its statement began, which may have stood behind a lock since before a wait opened
+-- that was committed first. Null: written by an earlier release.
 alter table history add column written_at timestamptz;
-alter table history alter column written_at set default statement_timestamp();
+alter table history alter column written_at set default clock_timestamp();
 
 -- Since when a definition has listened to this pattern, whichever of its versions did.
 alter table start_triggers add column since timestamptz not null default statement_timestamp();

@@ -305,6 +305,31 @@ test("what a scheduler has stored and did not come to match is matched by the re
   await alone.close();
 });
 
+test("a change is from when its row was written, however long its statement had stood until then", async () => {
+  const id = await start(
+    await register({ steps: [{ stepId: "say", type: "TASK", taskId: "noop" }] }),
+  );
+  const written = sql<{ isLater: boolean }>`with stood as materialized (select pg_sleep(0.05))
+    insert into history (
+      tenant_id, instance_id, version, commit_id, at, engine_rev, actor, signals, changes, entries)
+    select h.tenant_id, h.instance_id, 1000, gen_random_uuid(), h.at, h.engine_rev, h.actor, h.signals,
+      h.changes, h.entries
+    from stood cross join history h where h.instance_id = ${id} and h.version = 1
+    returning written_at >= statement_timestamp() + interval '50 ms' as "isLater"`;
+
+  let isLater: boolean | undefined;
+  const undone = new Error("undone");
+  const act = db()
+    .transaction()
+    .execute(async (trx) => {
+      isLater = (await written.execute(trx)).rows[0]?.isLater;
+      throw undone;
+    });
+
+  await expect(act).rejects.toBe(undone);
+  expect(isLater).toBe(true);
+});
+
 test("what has had its time stays until those who listen have been told", async () => {
   const alone = await openTestApi();
   const { db: own } = alone.services.database;
