@@ -3,7 +3,7 @@ import { defineTask } from "@millrace/sdk";
 import type { Task } from "@millrace/sdk";
 import * as z from "zod";
 import { maxOutputBytes } from "../json-form.ts";
-import type { HttpCaller } from "./http/open-http-caller.ts";
+import type { HttpCaller, HttpRequest } from "./http/open-http-caller.ts";
 
 const longestTimeoutMs = 3_600_000;
 const methods = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"] as const;
@@ -44,8 +44,6 @@ const HttpRequestInput = z.strictObject({
   circuitBreaker: z.boolean().default(true),
 });
 
-export type HttpRequestInput = z.output<typeof HttpRequestInput>;
-
 /**
  * Makes one HTTP request (docs/built-in-tasks.md). What it is made with is loaded by the first run: most workers
  * never make one.
@@ -54,7 +52,7 @@ export type HttpRequestInput = z.output<typeof HttpRequestInput>;
  */
 export function httpRequest(allow: readonly string[]): Task {
   let caller: Promise<HttpCaller> | undefined;
-  return defineTask<HttpRequestInput>({
+  return defineTask<HttpRequest>({
     id: "http.request",
     description: "Makes an HTTP request",
     input: HttpRequestInput,

@@ -1,7 +1,6 @@
 import type { JsonValue, TaskContext } from "@millrace/sdk";
 import { errors, request } from "undici";
 import type { Agent } from "undici";
-import type { HttpRequestInput } from "../http-request.ts";
 import { openAddressGuard } from "./address-guard.ts";
 import { encodedBody } from "./body.ts";
 import { CircuitOpenError, failuresUntilOpen, openCircuits, openMs } from "./circuits.ts";
@@ -11,8 +10,18 @@ import type { Resolve } from "./guarded-agent.ts";
 import { decodedBody, readBytes, retryAfterOf } from "./response.ts";
 import type { Received } from "./response.ts";
 
+export interface HttpRequest {
+  readonly method: "GET" | "HEAD" | "POST" | "PUT" | "PATCH" | "DELETE" | "OPTIONS";
+  readonly url: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body?: unknown;
+  /** Milliseconds. */
+  readonly timeout: number;
+  readonly circuitBreaker: boolean;
+}
+
 export interface HttpCaller {
-  call(input: HttpRequestInput, context: HttpContext): Promise<HttpResult>;
+  call(input: HttpRequest, context: HttpContext): Promise<HttpResult>;
 }
 
 export type HttpContext = Pick<TaskContext, "idempotencyKey" | "instance" | "signal">;
@@ -35,7 +44,7 @@ const maxErrorBytes = 10_000;
 
 /** What is sent to one place. */
 interface Sent {
-  readonly method: HttpRequestInput["method"];
+  readonly method: HttpRequest["method"];
   readonly url: URL;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string | null;
@@ -84,7 +93,7 @@ export function openHttpCaller({ allow, maxBytes, resolve }: HttpCallerOptions):
   };
 }
 
-function firstRequest(input: HttpRequestInput, { idempotencyKey }: HttpContext): Sent {
+function firstRequest(input: HttpRequest, { idempotencyKey }: HttpContext): Sent {
   const { method, url } = input;
   const given = Object.entries(input.headers).map(([name, value]) => [name.toLowerCase(), value]);
   const headers: Record<string, string> = Object.fromEntries(given);
