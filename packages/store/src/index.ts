@@ -105,9 +105,6 @@ export {
   isGlobal,
   limitName,
   lockLimits,
-  queuePlace,
-  roomToQueue,
-  setsInUse,
   takeUntoldGrants,
   uncounted,
   wantedSets,
@@ -118,11 +115,11 @@ export type {
   GrantScope,
   LimitRef,
   LimitSetRef,
-  LimitSetUse,
   LimitsSet,
   LimitToGrant,
-  QueuePlace,
 } from "./limit-slots.ts";
+export { queuePlace, roomToQueue, setsInUse } from "./limit-use.ts";
+export type { LimitSetUse, QueuePlace } from "./limit-use.ts";
 export {
   limitKeyOf,
   limitSetOf,

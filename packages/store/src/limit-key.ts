@@ -6,6 +6,8 @@ import type { Snapshot } from "@millrace/engine";
  */
 export type LimitKey = "global" | "tenant" | `type:${string}` | `user:${string}`;
 
+export const globalKey = "global" satisfies LimitKey;
+
 /** Of the instances of a workflow, whichever their version. */
 export function typeLimitKey(workflowId: string): LimitKey {
   return `type:${workflowId}`;
